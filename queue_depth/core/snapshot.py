@@ -1,0 +1,122 @@
+"""All numbers of one refresh, looked up by queue and by pool."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from queue_depth.core.depth import Held, PoolDepth, QueueDepth, QueueRows, held_by, pool_depth, queue_depth
+from queue_depth.core.liveness import NO_WITNESS, LivenessView
+from queue_depth.core.pool import Pool, queue_pool
+from queue_depth.core.table import (
+    INTERNAL_QUEUE,
+    PartitionGroup,
+    RateLimitedStarts,
+    TableRead,
+    WorkflowGroup,
+)
+from queue_depth.core.versions import same_application, versions_of
+
+
+class Snapshot:
+    """One read, indexed. Its numbers never change; they are computed when first asked for.
+
+    Args:
+        read: What was read.
+        pools: The configured pools, by name.
+        liveness: What was known of executors at the read.
+    """
+
+    def __init__(
+        self, read: TableRead, pools: Mapping[str, Pool] | None = None, liveness: LivenessView = NO_WITNESS
+    ) -> None:
+        self.read = read
+        self._pools = dict(pools or {})
+        self._liveness = liveness
+        self._versions = versions_of(read.groups, read.latest_versions, liveness)
+        groups: dict[str, list[WorkflowGroup]] = defaultdict(list)
+        partitions: dict[str, list[PartitionGroup]] = defaultdict(list)
+        starts: dict[str, list[RateLimitedStarts]] = defaultdict(list)
+        for group in read.groups:
+            if group.queue is not None:
+                groups[group.queue].append(group)
+        for partition in read.partitions:
+            partitions[partition.queue].append(partition)
+        for start in read.starts:
+            starts[start.queue].append(start)
+        configured = {name for pool in self._pools.values() for name in pool.queues or ()}
+        self._queues = {
+            name: QueueRows(
+                name=name,
+                limits=read.limits.get(name),
+                groups=tuple(groups.get(name, ())),
+                partitions=tuple(partitions.get(name, ())),
+                starts=tuple(starts.get(name, ())),
+                unregistered_may_run=read.unregistered_may_run,
+            )
+            for name in sorted({*groups, *read.limits, *configured})
+        }
+        self._queueless = tuple(group for group in read.groups if group.queue is None)
+        self._internal = tuple(groups.get(INTERNAL_QUEUE, ()))
+        self._depths: dict[Pool, PoolDepth] = {}
+        self._elsewhere: dict[tuple[object, ...], Held] = {}
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Names of all queues that are registered, configured or hold unfinished rows, sorted."""
+        return tuple(self._queues)
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """Names of all pools, sorted: the configured ones, and every queue, as a pool of its own."""
+        return tuple(sorted({*self._pools, *self._queues}))
+
+    def queue(self, name: str) -> PoolDepth | None:
+        """The numbers of a queue asked for by its name; None where no such queue is known."""
+        return self._depth(queue_pool(name)) if name in self._queues else None
+
+    def pool(self, name: str) -> PoolDepth | None:
+        """The numbers of a pool, configured or a queue by its name; None where there is neither."""
+        pool = self._pools.get(name)
+        return self.queue(name) if pool is None else self._depth(pool)
+
+    def queue_detail(self, name: str) -> QueueDepth:
+        """One known queue's own numbers, with stranded rows by reason.
+
+        Raises:
+            KeyError: The queue is not in `queues`.
+        """
+        return queue_depth(self._queues[name], queue_pool(name), self._versions, self._liveness)
+
+    def _depth(self, pool: Pool) -> PoolDepth:
+        depth = self._depths.get(pool)
+        if depth is None:
+            served = self._served_by(pool)
+            depth = pool_depth(pool, served, self._held_elsewhere(pool, served), self._versions, self._liveness)
+            self._depths[pool] = depth
+        return depth
+
+    def _served_by(self, pool: Pool) -> list[QueueRows]:
+        if pool.queues is None:
+            return [
+                rows
+                for rows in self._queues.values()
+                if rows.limits is None or same_application(rows.limits.application, pool.application)
+            ]
+        names = pool.queues if pool.by_queue else sorted(pool.queues | {INTERNAL_QUEUE})
+        return [self._queues[name] for name in names if name in self._queues]
+
+    def _held_elsewhere(self, pool: Pool, served: list[QueueRows]) -> Held:
+        """Work that any process of the application may hold, whatever queues it listens to."""
+        serves_internal = any(rows.name == INTERNAL_QUEUE for rows in served)
+        groups = self._queueless if serves_internal else self._queueless + self._internal
+        application = pool.application or _owner(served)
+        # Queues of one owner share the answer: thousands of executors are not counted again for each of them.
+        key = (application, pool.version, pool.executors, serves_internal)
+        held = self._elsewhere.get(key)
+        if held is None:
+            held = self._elsewhere[key] = held_by(pool, groups, application, self._liveness)
+        return held
+
+
+def _owner(queues: list[QueueRows]) -> str | None:
+    owners = {rows.limits.application for rows in queues if rows.limits is not None}
+    return owners.pop() if len(owners) == 1 else None

@@ -1,0 +1,83 @@
+"""Application versions: which is the latest, and which are running."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from queue_depth.core.liveness import Liveness, LivenessView
+from queue_depth.core.table import LatestVersion, Status, WorkflowGroup
+
+
+def same_application(one: str | None, other: str | None) -> bool:
+    """DBOS's application filter: the same name, or no name on either side."""
+    return one is None or other is None or one == other
+
+
+def live_rows(group: WorkflowGroup, liveness: LivenessView) -> int:
+    """PENDING rows of the group that run, as far as can be known.
+
+    All of them on a process known to live, none on a dead one, and in doubt those dequeued within the window.
+    """
+    match liveness.of(group.executor):
+        case Liveness.ALIVE | Liveness.TERMINATING:
+            return group.count
+        case Liveness.DEAD:
+            return 0
+        case Liveness.UNKNOWN:
+            return group.recent
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What one snapshot says of application versions.
+
+    Attributes:
+        latest_rows: The newest version of each application.
+        running: Applications by version, of every executor with running work. An idle worker leaves no
+            trace in the tables; it needs none, as it would have taken what waits for its version.
+    """
+
+    latest_rows: tuple[LatestVersion, ...]
+    running: Mapping[str, frozenset[str | None]]
+
+    def latest(self, application: str | None) -> frozenset[str]:
+        """The latest version of an application; of each, for None; empty when no version is registered.
+
+        The greatest `version_timestamp` among its own rows and those without a name (DBOS Python 2.27 and
+        later, TypeScript 4.24, Go 0.19). A rollback does not make an old version the latest.
+        """
+        applications = {row.application for row in self.latest_rows} if application is None else {application}
+        newest_first = sorted(self.latest_rows, key=lambda row: row.timestamp_ms, reverse=True)
+        firsts = (
+            next((row.version for row in newest_first if same_application(row.application, one)), None)
+            for one in applications
+        )
+        return frozenset(version for version in firsts if version is not None)
+
+    def is_running(self, application: str | None, version: str) -> bool:
+        """Whether some executor of this version holds running work."""
+        return any(same_application(owner, application) for owner in self.running.get(version, ()))
+
+    def takes(self, application: str | None, version: str | None, pinned: str | None) -> bool:
+        """Whether pods would take a row of this version.
+
+        Args:
+            application: The row's application.
+            version: The row's version; a row without one is taken by the latest version only.
+            pinned: The version that the pods run; None: whatever runs, and the latest.
+        """
+        latest = self.latest(application)
+        if pinned is not None:
+            return version == pinned or (version is None and (not latest or pinned in latest))
+        return version is None or not latest or version in latest or self.is_running(application, version)
+
+
+def versions_of(
+    groups: Iterable[WorkflowGroup], latest_rows: tuple[LatestVersion, ...], liveness: LivenessView
+) -> Versions:
+    """Gather what a read says of versions."""
+    running: dict[str, set[str | None]] = defaultdict(set)
+    for group in groups:
+        if group.status is Status.PENDING and group.version is not None and live_rows(group, liveness) > 0:
+            running[group.version].add(group.application)
+    return Versions(latest_rows, {version: frozenset(owners) for version, owners in running.items()})

@@ -1,0 +1,1 @@
+"""Reading DBOS's tables. The only package that imports asyncpg."""

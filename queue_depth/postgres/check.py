@@ -1,0 +1,127 @@
+"""What `queue-depth check` says of a database: connection, role, schema, indexes, queues."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import asyncpg
+
+from queue_depth.core.errors import ReadError
+from queue_depth.core.limits import QueueOverride
+from queue_depth.core.snapshot import Snapshot
+from queue_depth.core.table import INTERNAL_QUEUE
+from queue_depth.postgres import statements as sql
+from queue_depth.postgres.connection import ConnectionSettings, connect
+from queue_depth.postgres.errors import translated
+from queue_depth.postgres.reader import PostgresTableReader, look
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report.
+
+    Attributes:
+        level: `error`: no numbers can be served; `warning`: some are less exact, or something is unwise.
+        subject: What was looked at.
+        text: What was found and, where something is wrong, how to mend it.
+    """
+
+    level: Literal["ok", "warning", "error"]
+    subject: Literal["connection", "role", "schema", "indexes", "queues"]
+    text: str
+
+
+async def check(
+    settings: ConnectionSettings, *, schema: str, overrides: Mapping[str, QueueOverride], window_seconds: float
+) -> list[Finding]:
+    """Look at everything that a refresh needs, and do one refresh.
+
+    Stops at the first error; what comes after it could not be looked at.
+    """
+    findings: list[Finding] = []
+    subject: Literal["connection", "schema", "queues"] = "connection"
+    try:
+        connection = await connect(settings)
+        try:
+            findings += [await _server(connection), *await _role(connection, schema)]
+            subject = "schema"
+            findings += await _schema(connection, schema)
+        finally:
+            connection.terminate()
+        subject = "queues"
+        reader = PostgresTableReader(settings, schema=schema, overrides=overrides, window_seconds=window_seconds)
+        try:
+            findings += _queues(Snapshot(await reader.read()))
+        finally:
+            await reader.close()
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ReadError) as error:
+        findings.append(Finding("error", subject, str(translated(error, settings.where()))))
+    return findings
+
+
+async def _server(connection: asyncpg.Connection) -> Finding:
+    version = connection.get_server_version()
+    standby = await connection.fetchval("SELECT pg_is_in_recovery()")
+    oldest, newest = 13, 18
+    text = f"PostgreSQL {version.major}.{version.minor}, {'standby: its lag counts as age' if standby else 'primary'}"
+    if oldest <= version.major <= newest:
+        return Finding("ok", "connection", text)
+    return Finding("warning", "connection", f"{text}; tested with {oldest} to {newest} only")
+
+
+async def _role(connection: asyncpg.Connection, schema: str) -> list[Finding]:
+    row = await connection.fetchrow(sql.ROLE, schema)
+    excess = [word for word in ("superuser", "may_write", "may_read_inputs") if row[word]]
+    if not excess:
+        return [Finding("ok", "role", f'"{row["name"]}" has no more rights than it needs')]
+    rights = {
+        "superuser": "is a superuser",
+        "may_write": "may change workflows",
+        "may_read_inputs": "may read the inputs of workflows",
+    }
+    return [
+        Finding(
+            "warning",
+            "role",
+            f'"{row["name"]}" {" and ".join(rights[word] for word in excess)}, which is never needed: '
+            "make a role of its own with the script that `queue-depth grants` prints",
+        )
+    ]
+
+
+async def _schema(connection: asyncpg.Connection, name: str) -> list[Finding]:
+    schema = await look(connection, name)
+    indexed = not any("index" in note.missing for note in schema.notes)
+    return [
+        Finding("ok", "schema", f'"{name}" can be read'),
+        *(Finding("warning", "indexes" if "index" in n.missing else "schema", str(n)) for n in schema.notes),
+        *([Finding("ok", "indexes", "unfinished workflows are found by index")] if indexed else []),
+    ]
+
+
+def _queues(snapshot: Snapshot) -> list[Finding]:
+    findings = [
+        Finding("warning", "queues", f'"{name}": {limits.doubt}')
+        for name, limits in snapshot.read.limits.items()
+        if limits.doubt
+    ]
+    for name in snapshot.queues:
+        depth = snapshot.queue(name)
+        if depth is None or name == INTERNAL_QUEUE:
+            continue
+        if depth.reason:
+            findings.append(Finding("warning", "queues", f'"{name}" cannot be scaled: {depth.reason}'))
+        if depth.stranded:
+            reasons = snapshot.queue_detail(name).stranded
+            counts = ", ".join(f"{count} ({reason.value})" for reason, count in reasons.items())
+            findings.append(Finding("warning", "queues", f'"{name}" holds workflows that nobody takes: {counts}'))
+        if depth.executor_ids_shared:
+            findings.append(
+                Finding(
+                    "warning",
+                    "queues",
+                    f'"{name}": several workers may share one executor id, so busy_workers is a lower bound: '
+                    "set DBOS__VMID to the pod's name",
+                )
+            )
+    return [Finding("ok", "queues", f"{len(snapshot.queues)} known"), *findings]

@@ -1,0 +1,270 @@
+"""One consistent read of DBOS's tables."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import asyncpg
+
+from queue_depth.core.errors import ReadError
+from queue_depth.core.limits import QueueLimits, QueueOverride, QueueRow, RateLimit, resolve_all
+from queue_depth.core.table import (
+    LatestVersion,
+    PartitionGroup,
+    RateLimitedStarts,
+    Status,
+    TableRead,
+    WaitingRows,
+    WorkflowGroup,
+)
+from queue_depth.postgres import statements as sql
+from queue_depth.postgres.connection import ConnectionSettings, connect
+from queue_depth.postgres.errors import is_connection_lost, is_schema_changed, translated
+from queue_depth.postgres.schema import TABLES, Index, Schema, schema_of
+
+_LOOK_AGAIN_SECONDS = 60.0
+"""New grants and indexes do not show in a schema's shape, so it is looked at again this often."""
+
+_RECONNECT_SECONDS = 300.0
+"""A connection is not kept longer: after a failover it might stay with a server that is no longer the primary."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found out about the schema, when, and what the catalog said of its shape then."""
+
+    schema: Schema
+    statements: sql.Statements
+    shape: str
+    looked_at: float
+
+
+class PostgresTableReader:
+    """Reads the tables in one REPEATABLE READ READ ONLY transaction, on one connection that it keeps.
+
+    Args:
+        settings: How to reach the database.
+        schema: The DBOS system schema.
+        overrides: What the configuration says of queues.
+        window_seconds: How long a PENDING row counts as running where nobody knows its executor.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        *,
+        schema: str,
+        overrides: Mapping[str, QueueOverride],
+        window_seconds: float,
+    ) -> None:
+        self._settings = settings
+        self._schema = schema
+        self._overrides = overrides
+        self._window_ms = round(window_seconds * 1000)
+        self._connection: asyncpg.Connection | None = None
+        self._connected_at = 0.0
+        self._known: _Known | None = None
+
+    async def read(self) -> TableRead:
+        """Read once; bounded by three times the timeout.
+
+        Raises:
+            ReadError: The numbers cannot be known; nothing else is raised.
+        """
+        try:
+            async with asyncio.timeout(3 * self._settings.timeout_seconds):
+                return await self._read()
+        except Exception as error:
+            self._disconnect()
+            raise translated(error, self._settings.where()) from error
+
+    async def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                await connection.close(timeout=1)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                connection.terminate()
+
+    async def _read(self) -> TableRead:
+        if time.monotonic() - self._connected_at > _RECONNECT_SECONDS:
+            await self.close()
+        connection, reused = self._connection, True
+        if connection is None or connection.is_closed():
+            connection, reused = await self._connect(), False
+        try:
+            return await self._read_on(connection)
+        except Exception as error:
+            # Once more, on a new connection: the server may have closed the old one while nothing was asked.
+            if not (is_schema_changed(error) or (reused and is_connection_lost(error))):
+                raise
+        self._disconnect()
+        return await self._read_on(await self._connect())
+
+    async def _connect(self) -> asyncpg.Connection:
+        self._connection = await connect(self._settings)
+        self._connected_at = time.monotonic()
+        self._known = None
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
+
+    async def _read_on(self, connection: asyncpg.Connection) -> TableRead:
+        await connection.execute(sql.begin(statement_timeout_seconds=self._settings.timeout_seconds))
+        known = self._known or await self._look(connection)
+        catalog = await connection.fetchrow(known.statements.catalog, self._schema)
+        if catalog["shape"] != known.shape or time.monotonic() - known.looked_at > _LOOK_AGAIN_SECONDS:
+            known = await self._look(connection)
+            catalog = await connection.fetchrow(known.statements.catalog, self._schema)
+            known = _Known(known.schema, known.statements, catalog["shape"], known.looked_at)
+        self._known = known
+        read = await self._table_read(connection, known, catalog)
+        await connection.execute("COMMIT")
+        return read
+
+    async def _look(self, connection: asyncpg.Connection) -> _Known:
+        schema = await look(connection, self._schema)
+        return _Known(schema, sql.statements(schema), shape="", looked_at=time.monotonic())
+
+    async def _table_read(self, connection: asyncpg.Connection, known: _Known, catalog: asyncpg.Record) -> TableRead:
+        now_ms, lag_seconds = catalog["now_ms"], catalog["lag_seconds"]
+        if lag_seconds is None:
+            raise ReadError("the standby cannot tell how far it is behind: it has replayed no commit yet")
+        limits = resolve_all(
+            _queue_rows(catalog["queues"]), self._overrides, partition_columns=known.schema.partition_columns
+        )
+        groups = await connection.fetch(known.statements.workflows, now_ms - self._window_ms)
+        return TableRead(
+            observed_at_ms=now_ms - round(lag_seconds * 1000),
+            lag_seconds=lag_seconds,
+            groups=tuple(_group(record) for record in groups),
+            partitions=await _partitions(connection, known.statements, limits, now_ms),
+            starts=await _starts(connection, known.statements, limits, now_ms),
+            limits=limits,
+            latest_versions=_latest_versions(catalog["latest_versions"]),
+            unregistered_may_run=known.schema.unregistered_may_run,
+            notes=known.schema.notes,
+        )
+
+
+async def _partitions(
+    connection: asyncpg.Connection, statements: sql.Statements, limits: Mapping[str, QueueLimits], now_ms: int
+) -> tuple[PartitionGroup, ...]:
+    names = [name for name, queue in limits.items() if queue.partitioned]
+    if not names or statements.partitions is None:
+        return ()
+    periods = {n: q.partition_rate_limit for n, q in limits.items() if q.partition_rate_limit is not None}
+    records = await connection.fetch(statements.partitions, names, *_since(periods, now_ms))
+    return tuple(
+        PartitionGroup(
+            queue=record["queue_name"],
+            waiting=tuple(
+                WaitingRows(application or None, version, count)
+                for application, version, count in zip(
+                    record["applications"], record["versions"], record["counts"], strict=True
+                )
+            ),
+            pending=record["pending"],
+            started=record["started"],
+            partitions=record["partitions"],
+        )
+        for record in records
+    )
+
+
+async def _starts(
+    connection: asyncpg.Connection, statements: sql.Statements, limits: Mapping[str, QueueLimits], now_ms: int
+) -> tuple[RateLimitedStarts, ...]:
+    periods = {name: queue.rate_limit for name, queue in limits.items() if queue.rate_limit is not None}
+    if not periods:
+        return ()
+    records = await connection.fetch(statements.starts, *_since(periods, now_ms))
+    return tuple(
+        RateLimitedStarts(record["queue_name"], record["application_name"] or None, record["count"])
+        for record in records
+    )
+
+
+def _since(periods: Mapping[str, RateLimit], now_ms: int) -> tuple[list[str], list[int]]:
+    """Queues and the beginnings of their periods, truncated to milliseconds as DBOS does."""
+    return list(periods), [now_ms - int(rate.period_seconds * 1000) for rate in periods.values()]
+
+
+def _group(record: asyncpg.Record) -> WorkflowGroup:
+    status = Status(record["status"])
+    return WorkflowGroup(
+        # Older Go SDKs, and some clients, write '' for NULL.
+        queue=record["queue_name"] or None,
+        status=status,
+        application=record["application_name"] or None,
+        version=record["application_version"],
+        executor=(record["executor_id"] or None) if status is Status.PENDING else None,
+        due=record["due"],
+        count=record["count"],
+        keyed=record["keyed"],
+        recent=record["recent"] if status is Status.PENDING else 0,
+        oldest_ms=None if status is Status.PENDING else record["oldest_ms"],
+    )
+
+
+def _queue_rows(text: str | None) -> list[QueueRow]:
+    return [
+        QueueRow(
+            name=name,
+            application=application or None,
+            concurrency=concurrency,
+            worker_concurrency=worker_concurrency,
+            rate_limit=_rate_limit(limit, period),
+            partition_queue=bool(partition_queue),
+            partition_concurrency=partition_concurrency,
+            partition_worker_concurrency=partition_worker_concurrency,
+            partition_rate_limit=_rate_limit(partition_limit, partition_period),
+        )
+        for (
+            name,
+            application,
+            concurrency,
+            worker_concurrency,
+            limit,
+            period,
+            partition_queue,
+            partition_concurrency,
+            partition_worker_concurrency,
+            partition_limit,
+            partition_period,
+        ) in json.loads(text or "[]")
+    ]
+
+
+def _rate_limit(limit: int | None, period: float | None) -> RateLimit | None:
+    return None if limit is None or period is None else RateLimit(limit, period)
+
+
+def _latest_versions(text: str | None) -> tuple[LatestVersion, ...]:
+    return tuple(
+        LatestVersion(application or None, version, timestamp_ms)
+        for application, version, timestamp_ms in json.loads(text or "[]")
+    )
+
+
+async def look(connection: asyncpg.Connection, schema: str) -> Schema:
+    """Find out what a schema has.
+
+    Raises:
+        ReadError: It cannot be read; see `schema_of`.
+    """
+    columns = await connection.fetch(sql.COLUMNS, schema, list(TABLES))
+    indexes = await connection.fetch(sql.INDEXES, schema)
+    role = await connection.fetchval("SELECT current_user")
+    return schema_of(
+        schema,
+        [(record["table_name"], record["column_name"], record["readable"]) for record in columns],
+        [Index(record["index_name"], tuple(record["key_columns"]), record["predicate"]) for record in indexes],
+        role=role,
+    )

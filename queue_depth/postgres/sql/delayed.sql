@@ -1,0 +1,16 @@
+-- DELAYED workflows, due and not; second half of the workflows statement where the schema knows them.
+UNION ALL
+SELECT
+    queue_name,
+    status,
+    {application_name},
+    application_version,
+    NULL,
+    delay_until_epoch_ms <= (SELECT (extract(EPOCH FROM now()) * 1000)::bigint) AS due,
+    count(*),
+    count({queue_partition_key}),
+    0,
+    min(delay_until_epoch_ms)
+FROM {schema}.workflow_status
+WHERE status = 'DELAYED'
+GROUP BY queue_name, status, {application_name}, application_version, due

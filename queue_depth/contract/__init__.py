@@ -1,0 +1,1 @@
+"""The published contract: schemas, examples and checks of what reads them."""

@@ -1,0 +1,1 @@
+"""Real servers, real DBOS schemas and real tools for the tests."""

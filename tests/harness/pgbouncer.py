@@ -38,6 +38,7 @@ class PgBouncer:
     pool_mode: str = "transaction"
     pool_size: int = 2
     users: Mapping[str, str] = field(default_factory=lambda: {SUPERUSER: ""})
+    settings: Mapping[str, str] = field(default_factory=dict)
     folder: Path = field(init=False)
     _port: ClaimedPort = field(init=False, default_factory=claim_port)
     _watchdog: Watchdog = field(init=False)
@@ -109,6 +110,7 @@ class PgBouncer:
         return {row["database"]: row["pool_mode"] for row in rows}
 
     def _configuration(self, users: Path) -> str:
+        more = "".join(f"{name} = {value}\n" for name, value in self.settings.items())
         return f"""\
 [databases]
 * = host={HOST} port={self.server.port}
@@ -125,7 +127,7 @@ pool_mode = {self.pool_mode}
 default_pool_size = {self.pool_size}
 max_client_conn = 200
 ignore_startup_parameters = extra_float_digits
-"""
+{more}"""
 
     def _is_listening(self) -> bool:
         assert self._process is not None

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.waiting import wait_until_async
 from queue_depth.postgres import reader as reader_module
 from queue_depth.postgres.connection import ConnectionSettings, connect
 from queue_depth.postgres.reader import PostgresTableReader
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import asyncpg
+    import psycopg
     import pytest
 
     from queue_depth.core.limits import QueueOverride
@@ -80,3 +82,17 @@ def recorded_wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 
     monkeypatch.setattr(reader_module, "connect", recording)
     return wire
+
+
+async def until_a_read_is_blocked(watching: psycopg.Connection[Any]) -> None:
+    """Wait until a read waits for a lock that another session holds on a table.
+
+    Args:
+        watching: A session in autocommit mode on the same server.
+    """
+    statement = "SELECT FROM pg_stat_activity WHERE application_name = 'queue-depth' AND wait_event_type = 'Lock'"
+
+    async def is_blocked() -> bool:
+        return watching.execute(statement).fetchone() is not None
+
+    await wait_until_async(is_blocked, message="a read waits for a lock")

@@ -1,0 +1,1 @@
+"""How the exporter is told what to do: environment, file and flags."""

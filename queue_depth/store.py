@@ -106,7 +106,7 @@ class SnapshotStore:
         age = self._monotonic() - self._read_at + lag
         if age > self._max_age:
             reason = self.error.reason if self.error else "stale"
-            lagging = f" ({lag:.0f} s of it replication lag)" if lag >= 1 else ""
-            text = f"the last snapshot is {age:.0f} s old{lagging}, the limit is {self._max_age:g} s{cause}"
+            lagging = f" ({lag:.1f} s of it replication lag)" if lag >= 1 else ""
+            text = f"the last snapshot is {age:.1f} s old{lagging}, the limit is {self._max_age:g} s{cause}"
             raise NoFreshSnapshotError(reason, text)
         return Fresh(self._snapshot, age)

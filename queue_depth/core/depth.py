@@ -10,7 +10,7 @@ from queue_depth.core.liveness import SHARED_EXECUTOR_IDS, Liveness, LivenessVie
 from queue_depth.core.pool import Pool
 from queue_depth.core.replicas import pods_for, wanted_for, why_not_scalable
 from queue_depth.core.runnable import runnable, startable_in_partition
-from queue_depth.core.table import INTERNAL_QUEUE, PartitionGroup, RateLimitedStarts, Status, WorkflowGroup
+from queue_depth.core.table import PartitionGroup, RateLimitedStarts, Status, WorkflowGroup, is_internal
 from queue_depth.core.versions import Versions, live_rows, same_application
 
 
@@ -155,7 +155,7 @@ def queue_depth(rows: QueueRows, pool: Pool, versions: Versions, liveness: Liven
         oldest_ms=min((g.oldest_ms for g in mine if g.waits and g.oldest_ms is not None), default=None),
         wanted=wanted_for(limits, runnable=startable, in_flight=in_flight, partitions=partitions),
         held=pods_for(in_flight, limits.worker_concurrency),
-        not_scalable=why_not_scalable(rows.limits, internal=rows.name == INTERNAL_QUEUE),
+        not_scalable=why_not_scalable(rows.limits, internal=is_internal(rows.name)),
     )
 
 
@@ -220,7 +220,7 @@ def pool_depth(
         scalable=not obstacles,
         reason=_joined(obstacles),
         executor_ids_shared=bool(shared),
-        worker_concurrency=_only_worker_concurrency(tuple(served.values())),
+        worker_concurrency=_only_worker_concurrency(served.values()),
     )
 
 
@@ -251,7 +251,7 @@ def _is_polled(rows: QueueRows, liveness: LivenessView) -> bool:
     """Whether any process polls the queue: it is registered, may live in code, or its work runs."""
     return (
         rows.limits is not None
-        or rows.name == INTERNAL_QUEUE
+        or is_internal(rows.name)
         or rows.unregistered_may_run
         or any(group.status is Status.PENDING and live_rows(group, liveness) for group in rows.groups)
     )
@@ -265,8 +265,9 @@ def _count(groups: Iterable[WorkflowGroup], status: Status, *, due: bool) -> int
     return sum(group.count for group in groups if group.status is status and group.due is due)
 
 
-def _only_worker_concurrency(queues: tuple[QueueRows, ...]) -> int | None:
-    return queues[0].limits.worker_concurrency if len(queues) == 1 and queues[0].limits else None
+def _only_worker_concurrency(queues: Iterable[QueueRows]) -> int | None:
+    named = [rows for rows in queues if not is_internal(rows.name)]
+    return named[0].limits.worker_concurrency if len(named) == 1 and named[0].limits else None
 
 
 def _obstacles(pool: Pool, depths: Mapping[str, QueueDepth]) -> list[str]:
@@ -276,7 +277,7 @@ def _obstacles(pool: Pool, depths: Mapping[str, QueueDepth]) -> list[str]:
     return [
         f"{name}: {depth.not_scalable}"
         for name, depth in sorted(depths.items())
-        if depth.not_scalable and name != INTERNAL_QUEUE
+        if depth.not_scalable and not is_internal(name)
     ]
 
 

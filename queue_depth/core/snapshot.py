@@ -12,6 +12,7 @@ from queue_depth.core.table import (
     RateLimitedStarts,
     TableRead,
     WorkflowGroup,
+    is_internal,
 )
 from queue_depth.core.versions import same_application, versions_of
 
@@ -55,19 +56,24 @@ class Snapshot:
             for name in sorted({*groups, *read.limits, *configured})
         }
         self._queueless = tuple(group for group in read.groups if group.queue is None)
-        self._internal = tuple(groups.get(INTERNAL_QUEUE, ()))
+        self._names = tuple(self._queues)
+        # Every application has it: asked for while it is empty, its numbers are 0.
+        self._queues.setdefault(INTERNAL_QUEUE, QueueRows(INTERNAL_QUEUE, limits=None))
+        self._internal = tuple(name for name in self._queues if is_internal(name))
+        # Nearly sorted already, which makes it cheap where there are very many queues.
+        self._pool_names = tuple(sorted([*self._names, *(name for name in self._pools if name not in self._queues)]))
         self._depths: dict[Pool, PoolDepth] = {}
         self._elsewhere: dict[tuple[object, ...], Held] = {}
 
     @property
     def queues(self) -> tuple[str, ...]:
         """Names of all queues that are registered, configured or hold unfinished rows, sorted."""
-        return tuple(self._queues)
+        return self._names
 
     @property
     def pools(self) -> tuple[str, ...]:
         """Names of all pools, sorted: the configured ones, and every queue, as a pool of its own."""
-        return tuple(sorted({*self._pools, *self._queues}))
+        return self._pool_names
 
     def queue(self, name: str) -> PoolDepth | None:
         """The numbers of a queue asked for by its name; None where no such queue is known."""
@@ -101,16 +107,17 @@ class Snapshot:
                 for rows in self._queues.values()
                 if rows.limits is None or same_application(rows.limits.application, pool.application)
             ]
-        names = pool.queues if pool.by_queue else sorted(pool.queues | {INTERNAL_QUEUE})
+        names = pool.queues if pool.by_queue else sorted({*pool.queues, *self._internal})
         return [self._queues[name] for name in names if name in self._queues]
 
     def _held_elsewhere(self, pool: Pool, served: list[QueueRows]) -> Held:
         """Work that any process of the application may hold, whatever queues it listens to."""
-        serves_internal = any(rows.name == INTERNAL_QUEUE for rows in served)
-        groups = self._queueless if serves_internal else self._queueless + self._internal
+        served_names = {rows.name for rows in served}
+        internal = tuple(name for name in self._internal if name not in served_names)
+        groups = self._queueless + tuple(group for name in internal for group in self._queues[name].groups)
         application = pool.application or _owner(served)
         # Queues of one owner share the answer: thousands of executors are not counted again for each of them.
-        key = (application, pool.version, pool.executors, serves_internal)
+        key = (application, pool.version, pool.executors, internal)
         held = self._elsewhere.get(key)
         if held is None:
             held = self._elsewhere[key] = held_by(pool, groups, application, self._liveness)

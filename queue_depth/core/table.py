@@ -14,6 +14,15 @@ INTERNAL_QUEUE = "_dbos_internal_queue"
 """The queue that every DBOS process serves without limits: resumed, forked, scheduled and recovered work."""
 
 
+def is_internal(queue: str) -> bool:
+    """Whether an SDK made the queue for itself (also Kafka's).
+
+    Such queues have no row in `queues`, and processes poll them whatever queues they listen to. The prefix is
+    reserved by DBOS Python 3 and TypeScript 5.
+    """
+    return queue.startswith("_dbos_")
+
+
 class Status(StrEnum):
     """The statuses of unfinished work; a row in any other status is never read."""
 

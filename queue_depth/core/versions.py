@@ -78,6 +78,7 @@ def versions_of(
     """Gather what a read says of versions."""
     running: dict[str, set[str | None]] = defaultdict(set)
     for group in groups:
-        if group.status is Status.PENDING and group.version is not None and live_rows(group, liveness) > 0:
+        takes_more = liveness.of(group.executor) is not Liveness.TERMINATING
+        if group.status is Status.PENDING and group.version and takes_more and live_rows(group, liveness) > 0:
             running[group.version].add(group.application)
     return Versions(latest_rows, {version: frozenset(owners) for version, owners in running.items()})

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from queue_depth.core.liveness import SHARED_EXECUTOR_IDS
 from queue_depth.core.replicas import why_not_scalable
 from queue_depth.core.snapshot import Snapshot
-from queue_depth.core.table import INTERNAL_QUEUE, Status
+from queue_depth.core.table import Status, is_internal
 from queue_depth.store import NoFreshSnapshotError, SnapshotStore
 
 _READ_SECONDS = 60.0
@@ -72,7 +72,7 @@ def _explain_snapshot(snapshot: Snapshot) -> Iterator[str]:
     obstacles = (
         (name, why_not_scalable(read.limits.get(name), internal=False))
         for name in snapshot.queues
-        if name != INTERNAL_QUEUE
+        if not is_internal(name)
     )
     yield from _some("not scalable", (f"{_quoted(name)}: {obstacle}" for name, obstacle in obstacles if obstacle))
 

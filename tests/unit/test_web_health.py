@@ -72,7 +72,7 @@ def test_the_explanation_names_the_last_error_and_the_age() -> None:
     ready, text = health.explanation(store)
     assert ready
     assert "last refresh: failed with database_unreachable, 3 in a row: connection refused\n" in text
-    assert "serving numbers: the last snapshot is 62 s old" in text
+    assert "serving numbers: the last snapshot is 62.2 s old" in text
     assert "replication lag: 2.2 s\n" in text
 
 

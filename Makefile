@@ -45,7 +45,7 @@ generate: install  ## Write the generated references anew
 
 .PHONY: bench
 bench: install  ## Run the benchmarks and write docs/performance.md
-	$(BIN)/python -m tests.benchmarks
+	PYTHONPATH=tests $(BIN)/python -m benchmarks $(NAMES)
 
 .PHONY: develop
 develop: $(UV)  ## Install the source tree itself, to work on it

@@ -9,7 +9,7 @@ import asyncpg
 from queue_depth.core.errors import ReadError
 from queue_depth.core.limits import QueueOverride
 from queue_depth.core.snapshot import Snapshot
-from queue_depth.core.table import INTERNAL_QUEUE
+from queue_depth.core.table import is_internal
 from queue_depth.postgres import statements as sql
 from queue_depth.postgres.connection import ConnectionSettings, connect
 from queue_depth.postgres.errors import translated
@@ -107,7 +107,7 @@ def _queues(snapshot: Snapshot) -> list[Finding]:
     ]
     for name in snapshot.queues:
         depth = snapshot.queue(name)
-        if depth is None or name == INTERNAL_QUEUE:
+        if depth is None or is_internal(name):
             continue
         if depth.reason:
             findings.append(Finding("warning", "queues", f'"{name}" cannot be scaled: {depth.reason}'))

@@ -1,6 +1,7 @@
 """Where the database is, and connections to it."""
 
 import os
+import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ _CLIENT_ONLY = frozenset(
         "client_encoding",
         "connect_timeout",
         "fallback_application_name",
+        "gssdelegation",
         "gssencmode",
         "keepalives",
         "keepalives_count",
@@ -25,10 +27,17 @@ _CLIENT_ONLY = frozenset(
         "keepalives_interval",
         "load_balance_hosts",
         "prepare_threshold",
+        "sslcertmode",
+        "sslcompression",
+        "sslsni",
         "tcp_user_timeout",
     }
 )
 """Parameters that a DBOS URL may carry for libpq; asyncpg would send them to the server, which refuses them."""
+
+
+_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]*)?")
+"""A host, or an IPv6 address in brackets, and perhaps a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +96,19 @@ def _for_asyncpg(url: str, origin: str) -> str:
     try:
         parts = urlsplit(url)
         scheme = parts.scheme.partition("+")[0]
-        query = [(k, v) for k, v in parse_qsl(parts.query, keep_blank_values=True) if k not in _CLIENT_ONLY]
+        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True) if parts.query else []
+        query = [(name, value) for name, value in pairs if name not in _CLIENT_ONLY]
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        # An unescaped / or ? or # in the password ends the host part early: the @ lands behind it, and what is
+        # left looks like a host and a port, which messages show.
+        understood = (
+            scheme in {"postgresql", "postgres"}
+            and all(_HOST.fullmatch(host) for host in hosts)
+            and "@" not in parts.path + parts.query + parts.fragment
+        )
     except ValueError:
-        scheme = ""
-    # An unescaped / or # in the password ends the host part early, and the @ lands behind it.
-    if scheme not in {"postgresql", "postgres"} or "@" in parts.path + parts.fragment:
+        understood = False
+    if not understood:
         # The text is left out on purpose: it may hold the password.
         raise DatabaseUnreachableError(
             f"{origin} is not a PostgreSQL URL: expected postgresql://user:password@host:5432/database "

@@ -49,6 +49,10 @@ _REFUSED = "the database{at} refused the login ({said}): check user and password
 _DENIED = "{said}: run the script that `queue-depth grants` prints"
 _NO_TABLE = "{said}: is this a DBOS system database?"
 _TLS_FAILED = "TLS with the database{at} failed ({said}): check sslmode and sslrootcert in the database URL"
+_NO_FILE = (
+    "cannot use the database{at}: {said}: look at the files that the database URL names, "
+    "sslrootcert, sslcert, sslkey or the folder of a socket"
+)
 _UNUSABLE = "cannot use the database{at}: {said}"
 
 _TRANSLATIONS: tuple[tuple[tuple[type[BaseException], ...], type[ReadError], str], ...] = (
@@ -64,6 +68,7 @@ _TRANSLATIONS: tuple[tuple[tuple[type[BaseException], ...], type[ReadError], str
         SchemaUnreadableError,
         _NO_TABLE,
     ),
+    ((FileNotFoundError, PermissionError), DatabaseUnreachableError, _NO_FILE),
     ((ssl.SSLError,), DatabaseUnreachableError, _TLS_FAILED),
     (
         (
@@ -73,6 +78,7 @@ _TRANSLATIONS: tuple[tuple[tuple[type[BaseException], ...], type[ReadError], str
             asyncpg.AdminShutdownError,
             asyncpg.CrashShutdownError,
             asyncpg.InvalidCatalogNameError,
+            asyncpg.TargetServerAttributeNotMatched,
         ),
         DatabaseUnreachableError,
         _UNUSABLE,

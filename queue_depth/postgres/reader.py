@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import asyncpg
 
@@ -33,12 +33,18 @@ _RECONNECT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was found out about the schema, when, and what the catalog said of its shape then."""
+    """What was found out about the schema, when, and what the catalog said of its shape (None: not yet asked)."""
 
     schema: Schema
     statements: sql.Statements
-    shape: str
     looked_at: float
+    shape: str | None = None
+
+
+class _TablesReplacedError(ReadError):
+    """A table was replaced after the snapshot was taken, to which it looks empty."""
+
+    reason = "schema_unreadable"
 
 
 class PostgresTableReader:
@@ -99,7 +105,8 @@ class PostgresTableReader:
             return await self._read_on(connection)
         except Exception as error:
             # Once more, on a new connection: the server may have closed the old one while nothing was asked.
-            if not (is_schema_changed(error) or (reused and is_connection_lost(error))):
+            changed = isinstance(error, _TablesReplacedError) or is_schema_changed(error)
+            if not (changed or (reused and is_connection_lost(error))):
                 raise
         self._disconnect()
         return await self._read_on(await self._connect())
@@ -117,29 +124,43 @@ class PostgresTableReader:
 
     async def _read_on(self, connection: asyncpg.Connection) -> TableRead:
         await connection.execute(sql.begin(statement_timeout_seconds=self._settings.timeout_seconds))
-        known = self._known or await self._look(connection)
-        catalog = await connection.fetchrow(known.statements.catalog, self._schema)
-        if catalog["shape"] != known.shape or time.monotonic() - known.looked_at > _LOOK_AGAIN_SECONDS:
+        known = self._known
+        if known is None or time.monotonic() - known.looked_at > _LOOK_AGAIN_SECONDS:
             known = await self._look(connection)
-            catalog = await connection.fetchrow(known.statements.catalog, self._schema)
-            known = _Known(known.schema, known.statements, catalog["shape"], known.looked_at)
-        self._known = known
-        read = await self._table_read(connection, known, catalog)
+        groups, catalog = await self._groups_and_catalog(connection, known)
+        if known.shape is not None and catalog["shape"] != known.shape:
+            known = await self._look(connection)
+            groups, catalog = await self._groups_and_catalog(connection, known)
+        self._known = replace(known, shape=catalog["shape"])
+        read = await self._table_read(connection, known, groups, catalog)
         await connection.execute("COMMIT")
         return read
 
+    async def _groups_and_catalog(
+        self, connection: asyncpg.Connection, known: _Known
+    ) -> tuple[list[asyncpg.Record], asyncpg.Record]:
+        """Workflows first: from then on the transaction holds the table, so the catalog's word on it stays true."""
+        groups = await connection.fetch(known.statements.workflows, self._window_ms)
+        catalog = await connection.fetchrow(known.statements.catalog, self._schema)
+        if catalog["replaced"]:
+            raise _TablesReplacedError(
+                f'a table of "{self._schema}" was replaced or rewritten during the read; it is read again'
+            )
+        return groups, catalog
+
     async def _look(self, connection: asyncpg.Connection) -> _Known:
         schema = await look(connection, self._schema)
-        return _Known(schema, sql.statements(schema), shape="", looked_at=time.monotonic())
+        return _Known(schema, sql.statements(schema), looked_at=time.monotonic())
 
-    async def _table_read(self, connection: asyncpg.Connection, known: _Known, catalog: asyncpg.Record) -> TableRead:
+    async def _table_read(
+        self, connection: asyncpg.Connection, known: _Known, groups: list[asyncpg.Record], catalog: asyncpg.Record
+    ) -> TableRead:
         now_ms, lag_seconds = catalog["now_ms"], catalog["lag_seconds"]
         if lag_seconds is None:
             raise ReadError("the standby cannot tell how far it is behind: it has replayed no commit yet")
         limits = resolve_all(
             _queue_rows(catalog["queues"]), self._overrides, partition_columns=known.schema.partition_columns
         )
-        groups = await connection.fetch(known.statements.workflows, now_ms - self._window_ms)
         return TableRead(
             observed_at_ms=now_ms - round(lag_seconds * 1000),
             lag_seconds=lag_seconds,
@@ -165,7 +186,7 @@ async def _partitions(
         PartitionGroup(
             queue=record["queue_name"],
             waiting=tuple(
-                WaitingRows(application or None, version, count)
+                WaitingRows(application or None, version, int(count))
                 for application, version, count in zip(
                     record["applications"], record["versions"], record["counts"], strict=True
                 )
@@ -191,25 +212,24 @@ async def _starts(
     )
 
 
-def _since(periods: Mapping[str, RateLimit], now_ms: int) -> tuple[list[str], list[int]]:
+def _since(periods: Mapping[str, RateLimit], now_ms: int) -> tuple[list[str], list[str]]:
     """Queues and the beginnings of their periods, truncated to milliseconds as DBOS does."""
-    return list(periods), [now_ms - int(rate.period_seconds * 1000) for rate in periods.values()]
+    return list(periods), [str(now_ms - int(rate.period_seconds * 1000)) for rate in periods.values()]
 
 
 def _group(record: asyncpg.Record) -> WorkflowGroup:
-    status = Status(record["status"])
     return WorkflowGroup(
         # Older Go SDKs, and some clients, write '' for NULL.
         queue=record["queue_name"] or None,
-        status=status,
+        status=Status(record["status"]),
         application=record["application_name"] or None,
         version=record["application_version"],
-        executor=(record["executor_id"] or None) if status is Status.PENDING else None,
+        executor=record["executor_id"] or None,
         due=record["due"],
         count=record["count"],
         keyed=record["keyed"],
-        recent=record["recent"] if status is Status.PENDING else 0,
-        oldest_ms=None if status is Status.PENDING else record["oldest_ms"],
+        recent=record["recent"],
+        oldest_ms=record["oldest_ms"],
     )
 
 

@@ -12,7 +12,6 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
         "queue_name",
         "executor_id",
         "application_version",
-        "created_at",
         "updated_at",
         "started_at_epoch_ms",
     ),
@@ -69,6 +68,7 @@ class Schema:
         name: The schema's name.
         readable: Readable columns by table; a table is missing here when any column that it must have is.
         counts_as_start: The condition by which DBOS counts a start against a rate limit, in this schema.
+        searched_queue: How statements name `queue_name` to search by it.
         unregistered_may_run: See `TableRead.unregistered_may_run`.
         notes: What is missing, and which number is less exact for it.
     """
@@ -76,6 +76,7 @@ class Schema:
     name: str
     readable: Mapping[str, frozenset[str]]
     counts_as_start: str
+    searched_queue: str
     unregistered_may_run: bool
     notes: tuple[SchemaNote, ...]
 
@@ -118,6 +119,7 @@ def schema_of(name: str, columns: Iterable[tuple[str, str, bool]], indexes: Iter
     }
     indexes = tuple(indexes)
     started_index = any(index.key_columns[:3] == ("queue_name", "status", "started_at_epoch_ms") for index in indexes)
+    queue_index = any(index.key_columns[:2] == ("queue_name", "status") for index in indexes)
     counts_as_start = "status = 'PENDING'"
     if "rate_limited" in usable["workflow_status"]:
         counts_as_start = "rate_limited = TRUE AND status NOT IN ('ENQUEUED', 'DELAYED')"
@@ -132,6 +134,9 @@ def schema_of(name: str, columns: Iterable[tuple[str, str, bool]], indexes: Iter
         name=name,
         readable=usable,
         counts_as_start=counts_as_start,
+        # DBOS Python 1.3 to 2.3 has no index on queue and status, but one on queue_name and deduplication_id, which
+        # holds every finished workflow of the queue. An expression keeps plans from it.
+        searched_queue="queue_name" if queue_index else "(queue_name || '')",
         unregistered_may_run="workflow_input" not in present,
         notes=notes,
     )
@@ -160,43 +165,61 @@ def _check_needed(name: str, present: Mapping[str, Mapping[str, bool]], role: st
             )
 
 
-def _missing(
-    present: Mapping[str, Mapping[str, bool]], usable: Mapping[str, frozenset[str]], role: str
-) -> Iterable[SchemaNote]:
-    effects = {
-        ("queues", "name"): (
+_WHOLE_TABLES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "queues": (
+        _QUEUES,
+        (
             "limits of queues are unknown; runnable and wanted_replicas ignore them, "
             "set them under `queues` in the configuration"
         ),
-        ("application_versions", "version_name"): (
-            "the latest version is unknown; work of any version counts as runnable"
-        ),
-        ("workflow_status", "application_name"): (
-            "applications that share this database cannot be told apart; every row counts for every pool"
-        ),
-        ("workflow_status", "queue_partition_key"): "there are no partitioned queues",
-        ("workflow_status", "delay_until_epoch_ms"): "there are no delayed workflows",
-        ("queues", "partition_concurrency"): (
-            "limits of partitioned queues are read from the whole queue's, as this DBOS does"
-        ),
-    }
-    for (table, column), effect in effects.items():
-        if column in usable.get(table, ()) or (column != "name" and table == "queues" and table not in usable):
-            continue
-        if column in present.get(table, {}):
-            denied = (
-                f'role "{role}" may not read {table}.{column} (run the script that `queue-depth grants` prints again)'
-            )
-            yield SchemaNote(denied, effect)
-        else:
-            yield SchemaNote(f"no {table}.{column}", effect)
+    ),
+    "application_versions": (_VERSIONS, "the latest version is unknown; work of any version counts as runnable"),
+}
+"""Tables that are read as a whole or not at all, and the effect of the latter."""
+
+_COLUMNS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        tuple(f"{table}.application_name" for table in READABLE),
+        "applications that share this database cannot be told apart; every row counts for every pool",
+    ),
+    (("workflow_status.queue_partition_key",), "there are no partitioned queues"),
+    (("workflow_status.delay_until_epoch_ms",), "there are no delayed workflows"),
+    (
+        tuple(f"queues.{column}" for column in _PARTITION_LIMITS),
+        "limits of partitioned queues are read from the whole queue's, as this DBOS does",
+    ),
+)
+"""Single columns, and the effect when one of them cannot be read."""
+
+
+def _missing(
+    present: Mapping[str, Mapping[str, bool]], usable: Mapping[str, frozenset[str]], role: str
+) -> Iterable[SchemaNote]:
+    may_read = {f"{table}.{column}": may for table, columns in present.items() for column, may in columns.items()}
+
+    def note(names: Iterable[str], effect: str) -> Iterable[SchemaNote]:
+        absent = [name for name in names if name not in may_read]
+        denied = [name for name in names if may_read.get(name) is False]
+        if absent:
+            yield SchemaNote(f"no {absent[0]}", effect)
+        elif denied:
+            mend = "run the script that `queue-depth grants` prints again"
+            yield SchemaNote(f'role "{role}" may not read {", ".join(denied)} ({mend})', effect)
+
+    for table, (columns, effect) in _WHOLE_TABLES.items():
+        if table not in present:
+            yield SchemaNote(f"no table {table}", effect)
+        elif table not in usable:
+            yield from note([f"{table}.{column}" for column in columns], effect)
+    for names, effect in _COLUMNS:
+        yield from note([name for name in names if name.partition(".")[0] in usable], effect)
 
 
 def _index_notes(indexes: tuple[Index, ...], *, exact_starts: bool) -> Iterable[SchemaNote]:
     finds_unfinished = any(
-        ("'ENQUEUED'" in index.predicate and "'PENDING'" in index.predicate)
+        # An index with a further condition holds only some of the rows.
+        ("'ENQUEUED'" in index.predicate and "'PENDING'" in index.predicate and " AND " not in index.predicate)
         or (not index.predicate and index.key_columns[:1] == ("status",))
-        or (not index.predicate and index.key_columns[:2] == ("queue_name", "status"))
         for index in indexes
     )
     if not finds_unfinished:

@@ -81,6 +81,7 @@ def statements(schema: Schema) -> Statements:
         "queue_partition_key": column("workflow_status", "queue_partition_key", "text"),
         "delay_until_epoch_ms": column("workflow_status", "delay_until_epoch_ms", "bigint"),
         "counts_as_start": schema.counts_as_start,
+        "searched_queue": schema.searched_queue,
     }
     has_delayed = schema.has("workflow_status", "delay_until_epoch_ms")
 

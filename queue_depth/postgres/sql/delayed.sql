@@ -1,8 +1,8 @@
--- DELAYED workflows, due and not; second half of the workflows statement where the schema knows them.
+-- DELAYED workflows, due and not; last part of the workflows statement where the schema knows them.
 UNION ALL
 SELECT
     queue_name,
-    status,
+    'DELAYED',
     {application_name},
     application_version,
     NULL,
@@ -13,4 +13,4 @@ SELECT
     min(delay_until_epoch_ms)
 FROM {schema}.workflow_status
 WHERE status = 'DELAYED'
-GROUP BY queue_name, status, {application_name}, application_version, due
+GROUP BY queue_name, {application_name}, application_version, due

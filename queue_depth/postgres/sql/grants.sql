@@ -1,6 +1,6 @@
 -- All that queue-depth needs: to read some columns of three tables, and nothing of any workflow's inputs or outputs.
 -- Run it as the owner of the DBOS tables, again after a DBOS upgrade that adds columns. It is safe to repeat.
-DO $$
+DO $queue_depth$
 DECLARE
     dbos_schema CONSTANT text := {schema};
     reader CONSTANT text := {role};
@@ -22,4 +22,4 @@ BEGIN
         EXECUTE format('GRANT SELECT (%s) ON %I.%I TO %I', relation.columns, dbos_schema, relation.name, reader);
     END LOOP;
 END
-$$;
+$queue_depth$;

@@ -1,6 +1,7 @@
 -- Partitions with waiting workflows, grouped by what they look like, so that a partition per customer is no burden.
 -- $1 names of the partitioned queues,
 -- $2 names of the queues with a rate limit per partition, $3 beginning of each one's period (ms).
+-- Numbers in arrays travel as text: to learn of bigint[], asyncpg would set jit for the session, which a pool shares.
 WITH waiting AS (
     SELECT
         queue_name,
@@ -9,7 +10,7 @@ WITH waiting AS (
         application_version,
         count(*) AS count
     FROM {schema}.workflow_status
-    WHERE status = 'ENQUEUED' AND queue_name = ANY($1::text []) AND queue_partition_key IS NOT NULL
+    WHERE status = 'ENQUEUED' AND {searched_queue} = ANY($1::text []) AND queue_partition_key IS NOT NULL
     GROUP BY queue_name, queue_partition_key, {application_name}, application_version
     {delayed}
 ),
@@ -31,7 +32,7 @@ pending AS (
         queue_partition_key,
         count(*) AS count
     FROM {schema}.workflow_status
-    WHERE status = 'PENDING' AND queue_name = ANY($1::text []) AND queue_partition_key IS NOT NULL
+    WHERE status = 'PENDING' AND {searched_queue} = ANY($1::text []) AND queue_partition_key IS NOT NULL
     GROUP BY queue_name, queue_partition_key
 ),
 
@@ -40,9 +41,9 @@ started AS (
         q.name AS queue_name,
         queue_partition_key,
         count(*) AS count
-    FROM unnest($2::text [], $3::bigint []) AS q (name, since_ms)
+    FROM unnest($2::text [], $3::text []::bigint []) AS q (name, since_ms)
     INNER JOIN {schema}.workflow_status
-        ON queue_name = q.name AND started_at_epoch_ms > q.since_ms AND {counts_as_start}
+        ON {searched_queue} = q.name AND started_at_epoch_ms > q.since_ms AND {counts_as_start}
     WHERE queue_partition_key IS NOT NULL
     GROUP BY q.name, queue_partition_key
 )
@@ -51,7 +52,7 @@ SELECT
     queue_name,
     applications,
     versions,
-    counts,
+    counts::text [] AS counts,
     coalesce(pending.count, 0) AS pending,
     coalesce(started.count, 0) AS started,
     count(*) AS partitions

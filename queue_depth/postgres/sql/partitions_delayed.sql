@@ -10,6 +10,6 @@ FROM {schema}.workflow_status
 WHERE
     status = 'DELAYED'
     AND delay_until_epoch_ms <= (SELECT (extract(EPOCH FROM now()) * 1000)::bigint)
-    AND queue_name = ANY($1::text [])
+    AND {searched_queue} = ANY($1::text [])
     AND queue_partition_key IS NOT NULL
 GROUP BY queue_name, queue_partition_key, {application_name}, application_version

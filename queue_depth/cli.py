@@ -4,13 +4,13 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from queue_depth import __version__, log, wiring
 from queue_depth.postgres.statements import grants
-from queue_depth.settings.load import SettingsError, load, warnings
+from queue_depth.settings.load import SettingsError, load, load_schema, warnings
 from queue_depth.settings.model import NESTED, SECRET, Settings, settings_of
 from queue_depth.settings.reference import default_of
 from queue_depth.settings.sources import CONFIG_VARIABLE, flag, variable
@@ -111,23 +111,20 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     )
     check.set_defaults(handler=_check)
     for subparser in (serve, check):
-        _add_settings(subparser)
+        _add_settings(subparser, only=settings_of(Settings).keys())
     granting = commands.add_parser(
         "grants",
         help="print the SQL that lets a role read what is counted, and no more",
         description=(
             "Print the SQL that lets a role read the columns that are counted, and nothing else. Run it as the\n"
-            "owner of the DBOS tables, again after a DBOS upgrade: queue-depth grants ROLE | psql URL"
+            "owner of the DBOS tables, again after a DBOS upgrade:\n"
+            '  queue-depth grants ROLE | psql -v ON_ERROR_STOP=1 "$OWNER_URL"'
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     granting.add_argument("role", help="the role that the exporter logs in as; it must exist")
-    granting.add_argument(
-        flag("schema"),
-        default=os.environ.get(variable("schema"), "dbos"),
-        help=f"the DBOS system schema ({variable('schema')}; default: %(default)s)",
-    )
+    _add_settings(granting, only={"schema"})
     granting.set_defaults(handler=_grants)
     for name, help_text in _COMMANDS_OF_PACKAGES.items():
         if command == name:
@@ -137,10 +134,12 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
+def _add_settings(parser: argparse.ArgumentParser, *, only: Collection[str]) -> None:
     group = parser.add_argument_group("settings")
     group.add_argument("--config", metavar="FILE", help=f"YAML file with settings ({CONFIG_VARIABLE})")
     for name, field in settings_of(Settings).items():
+        if name not in only:
+            continue
         if name in SECRET:
             group.add_argument(flag(name), action=_RefuseSecret, help=argparse.SUPPRESS)
         elif name not in NESTED:
@@ -166,11 +165,14 @@ class _RefuseSecret(argparse.Action):
         )
 
 
+def _flags(options: argparse.Namespace) -> dict[str, str]:
+    return {name.removeprefix(_SETTING): value for name, value in vars(options).items() if name.startswith(_SETTING)}
+
+
 def _load(options: argparse.Namespace) -> Settings | None:
     """The settings; None when they are wrong, and that is said."""
-    flags = {name.removeprefix(_SETTING): value for name, value in vars(options).items() if name.startswith(_SETTING)}
     try:
-        settings = load(flags, config=options.config)
+        settings = load(_flags(options), config=options.config)
     except SettingsError as error:
         print("\n".join([str(error), *warnings()]), file=sys.stderr)  # noqa: T201 - before there is a log
         return None
@@ -188,7 +190,12 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _grants(options: argparse.Namespace) -> int:
-    print(grants(schema=options.schema, role=options.role))  # noqa: T201 - the command's output
+    try:
+        schema = load_schema(_flags(options), config=options.config)
+    except SettingsError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - there is no log
+        return USAGE
+    print(grants(schema=schema, role=options.role))  # noqa: T201 - the command's output
     return GOOD
 
 

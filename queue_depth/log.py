@@ -13,7 +13,16 @@ LogFormat = Literal["json", "text"]
 
 # Greedy up to the last @: a password that was not percent-encoded may hold any character but a blank.
 _USER_INFO = re.compile(r"(://[^\s:/@]*):\S*@")
-_PARAMETER = re.compile(r"""(password=)('[^']*'|"[^"]*"|[^\s&'"]+)""", re.IGNORECASE)
+# As libpq reads it: blanks around the sign, quotes, backslashes. A quote may itself be quoted, as in a repr, and one
+# that never ends hides all that follows. A value without quotes leaves the marks that end the text around it.
+_PARAMETER = re.compile(
+    r"""(password\s*=\s*)(?:
+        \\?'(?:\\.|[^'\\])*(?:'|\\?$)
+        | \\?"(?:\\.|[^"\\])*(?:"|\\?$)
+        | (?:\\.|[^\s&\\])+?(?=['"]?[,;)\]}]*(?:[\s&]|$))
+    )""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
@@ -36,8 +45,9 @@ def configure(log_format: LogFormat, level: str) -> None:
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.captureWarnings(capture=True)
-    # Uvicorn tells each step of starting and stopping; the process itself says the two that matter.
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # Uvicorn tells each step of starting and stopping, of which the process itself says the two that matter, and warns
+    # of every malformed request and every refused upgrade: whoever scans the port would fill the log.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
 
 class JsonFormatter(logging.Formatter):

@@ -9,6 +9,7 @@ from queue_depth.core.errors import ReadError
 from queue_depth.core.pool import Pool
 from queue_depth.core.ports import LivenessWitness, TableReader
 from queue_depth.core.snapshot import Snapshot
+from queue_depth.core.table import SchemaNote
 from queue_depth.store import SnapshotStore
 
 _log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Poller:
         self._refresh_seconds = refresh_seconds
         self._observe_duration = observe_duration
         self._said: str | None = None
+        self._notes: tuple[SchemaNote, ...] | None = None
 
     async def run(self) -> None:
         """Refresh for ever, at once and then every `refresh_seconds`, until cancelled."""
@@ -62,9 +64,21 @@ class Poller:
             self._store.failed(error)
             self._say(error.reason, logging.ERROR, "cannot read the workflow table: %s", error)
             return
-        self._store.published(Snapshot(read, self._pools, self._witness.view()))
+        # In a thread: with very many queues the answers of the last snapshot must not wait for this one.
+        snapshot = await asyncio.to_thread(Snapshot, read, self._pools, self._witness.view())
+        self._store.published(snapshot)
         self._observe_duration(time.perf_counter() - began)
-        self._say("success", logging.INFO, "reading the workflow table: %d queues known", len(read.limits))
+        self._say("success", logging.INFO, "reading the workflow table: %d queues known", len(snapshot.queues))
+        self._say_notes(read.notes)
+
+    def _say_notes(self, notes: tuple[SchemaNote, ...]) -> None:
+        """At the start and after an upgrade: what the schema lacks."""
+        if notes != self._notes:
+            self._notes = notes
+            for note in notes:
+                _log.warning("this DBOS schema has %s", note)
+            if not notes:
+                _log.info("this DBOS schema has all that the numbers need")
 
     def _say(self, state: str, level: int, message: str, *args: object) -> None:
         if state != self._said:

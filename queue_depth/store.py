@@ -21,6 +21,12 @@ class NoFreshSnapshotError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class _Published:
+    snapshot: Snapshot
+    read_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Fresh:
     """A snapshot young enough to answer from.
 
@@ -34,7 +40,9 @@ class Fresh:
 
 
 class SnapshotStore:
-    """Holds what the poller last learnt. Publishing is one assignment: readers never see half a refresh.
+    """Holds what the poller last learnt.
+
+    Publishing is one assignment: readers, in other threads too, never see half a refresh.
 
     Args:
         max_age_seconds: Age beyond which a snapshot is no longer served.
@@ -46,8 +54,7 @@ class SnapshotStore:
         self._max_age = max_age_seconds
         self._monotonic = monotonic
         self._wall = wall
-        self._snapshot: Snapshot | None = None
-        self._read_at = 0.0
+        self._published: _Published | None = None
         self._started_at = monotonic()
         self.error: ReadError | None = None
         """Why the last attempt failed; None when it succeeded or none was made."""
@@ -62,12 +69,13 @@ class SnapshotStore:
     @property
     def snapshot(self) -> Snapshot | None:
         """The last good snapshot at any age, for explanations only."""
-        return self._snapshot
+        published = self._published
+        return published.snapshot if published else None
 
     @property
     def has_served_data(self) -> bool:
         """Whether a refresh ever succeeded."""
-        return self._snapshot is not None
+        return self._published is not None
 
     def attempt_started(self) -> None:
         """The poller begins a refresh."""
@@ -76,7 +84,7 @@ class SnapshotStore:
 
     def published(self, snapshot: Snapshot) -> None:
         """The refresh that began last succeeded. Its age counts from its beginning."""
-        self._snapshot, self._read_at = snapshot, self.last_attempt_monotonic
+        self._published = _Published(snapshot, self.last_attempt_monotonic)
         self.last_success_timestamp = self._wall()
         self.error = None
         self.consecutive_failures = 0
@@ -99,14 +107,15 @@ class SnapshotStore:
             NoFreshSnapshotError: There is none, or it is older than the limit; the text names the cause.
         """
         cause = f": {self.error}" if self.error else ""
-        if self._snapshot is None:
+        published = self._published
+        if published is None:
             reason = self.error.reason if self.error else "not_ready"
             raise NoFreshSnapshotError(reason, f"no refresh has succeeded yet{cause}")
-        lag = self._snapshot.read.lag_seconds
-        age = self._monotonic() - self._read_at + lag
+        lag = published.snapshot.read.lag_seconds
+        age = self._monotonic() - published.read_at + lag
         if age > self._max_age:
             reason = self.error.reason if self.error else "stale"
             lagging = f" ({lag:.1f} s of it replication lag)" if lag >= 1 else ""
             text = f"the last snapshot is {age:.1f} s old{lagging}, the limit is {self._max_age:g} s{cause}"
             raise NoFreshSnapshotError(reason, text)
-        return Fresh(self._snapshot, age)
+        return Fresh(published.snapshot, age)

@@ -14,6 +14,7 @@ import uvloop
 from queue_depth import __version__
 from queue_depth.core.limits import QueueOverride
 from queue_depth.core.liveness import NO_WITNESS, LivenessView
+from queue_depth.core.pool import Pool
 from queue_depth.metrics.exposition import MetricsExposition
 from queue_depth.poller import Poller
 from queue_depth.postgres.check import Finding
@@ -24,6 +25,7 @@ from queue_depth.settings.model import Listen, Settings
 from queue_depth.store import SnapshotStore
 from queue_depth.web.app import create_app
 from queue_depth.web.auth import TokenFile
+from queue_depth.web.protocol import BoundedProtocol
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +67,7 @@ def check(settings: Settings) -> list[Finding]:
             connection_settings(settings),
             schema=settings.dbos_schema,
             overrides=_overrides(settings),
+            pools=_pools(settings),
             window_seconds=settings.in_flight_window_seconds,
         )
     )
@@ -111,7 +114,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         reader=reader,
         witness=_Nobody(),
         store=store,
-        pools={name: pool.pool(name) for name, pool in settings.pools.items()},
+        pools=_pools(settings),
         refresh_seconds=settings.refresh_seconds,
         observe_duration=exposition.observe_refresh,
     )
@@ -140,7 +143,7 @@ def server_of(app: Callable[..., Awaitable[None]]) -> "Server":
     return Server(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=BoundedProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -191,6 +194,10 @@ class Server(uvicorn.Server):
 
 def _overrides(settings: Settings) -> dict[str, QueueOverride]:
     return {name: queue.override() for name, queue in settings.queues.items()}
+
+
+def _pools(settings: Settings) -> dict[str, Pool]:
+    return {name: pool.pool(name) for name, pool in settings.pools.items()}
 
 
 class _Nobody:

@@ -52,11 +52,15 @@ def add_parser(subparsers: "_SubParsersAction[ArgumentParser]") -> None:
     )
     verify.add_argument(
         "--url",
-        dest="evidence",
         metavar="URL",
         type=_exporter,
-        default=from_examples,
         help="ask the exporter at URL instead of the published examples; QUEUE_DEPTH_TOKEN is sent as a bearer token",
+    )
+    verify.add_argument(
+        "--allow-unknown",
+        action="store_true",
+        help="with --url: a queue or pool that the exporter does not know is about to be configured; another's answer"
+        " is held against its triggers",
     )
     verify.add_argument(
         "--service",
@@ -103,7 +107,11 @@ class _Tally:
 
 def _verify(arguments: Namespace) -> int:
     services = tuple(arguments.services or ("queue-depth",))
-    tally = _judge(manifests.read(arguments.paths), services, arguments.evidence)
+    evidence: Evidence = from_examples
+    if arguments.url:
+        token = os.environ.get("QUEUE_DEPTH_TOKEN")
+        evidence = from_exporter(arguments.url, token, allow_unknown=arguments.allow_unknown)
+    tally = _judge(manifests.read(arguments.paths), services, evidence)
     for line in (*tally.lines, tally.summary(services)):
         # A lone surrogate in a name must not end in a traceback on a strict terminal.
         print(line.encode("utf-8", "backslashreplace").decode())  # noqa: T201 - the command's output
@@ -143,8 +151,9 @@ def _path(text: str) -> str:
     return text
 
 
-def _exporter(text: str) -> Evidence:
+def _exporter(text: str) -> str:
     try:
-        return from_exporter(text, os.environ.get("QUEUE_DEPTH_TOKEN"))
+        from_exporter(text, None)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
+    return text

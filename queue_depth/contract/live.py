@@ -14,6 +14,9 @@ from queue_depth.contract.violation import Violation, quote
 TIMEOUT_SECONDS = 5.0
 _MAX_BYTES = 16 * 1024 * 1024
 
+_LISTS = {"unknown_queue": "queues", "unknown_pool": "pools"}
+"""Where those are that an exporter does know, by the reason it gives for not knowing one."""
+
 
 class _NoRedirect(HTTPRedirectHandler):
     """A redirect is an answer, not a hint: the exporter never sends one, and a key must not follow it elsewhere."""
@@ -24,17 +27,67 @@ class _NoRedirect(HTTPRedirectHandler):
         """Follow none."""
 
 
-def from_exporter(base_url: str, token: str | None, timeout_seconds: float = TIMEOUT_SECONDS) -> Evidence:
+def from_exporter(
+    base_url: str,
+    token: str | None,
+    *,
+    allow_unknown: bool = False,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> Evidence:
     """Evidence from the exporter at `base_url`.
 
     Args:
         base_url: Where it listens, such as `http://localhost:8080`; a path in it goes before the trigger's own.
         token: Sent as a bearer token; in no message.
+        allow_unknown: A queue or pool that the exporter does not know is about to be configured: the answer of any
+            other says what its answer will hold. Where there is no other, nothing is held against the trigger.
         timeout_seconds: For one request.
 
     Raises:
         ValueError: `base_url` is no http or https URL of a host.
     """
+    base = _base(base_url)
+    # The environment's proxies are left out: the exporter is asked, not whatever stands between.
+    opener = build_opener(_NoRedirect, ProxyHandler({}))
+    headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+
+    def ask(reading: Reading, path: str) -> Iterator[Answer | Violation]:
+        try:
+            request = Request(base + path, headers=headers)  # noqa: S310 - http or https, checked above
+            with opener.open(request, timeout=timeout_seconds) as response:
+                content = response.read(_MAX_BYTES)
+        except HTTPError as error:
+            with error:
+                reason, detail = _problem(error)
+            if allow_unknown and reason in _LISTS:
+                yield from of_another(reading, _LISTS[reason])
+            else:
+                yield _refused(reading, base, error.code, reason, detail)
+        except (OSError, HTTPException, ValueError) as error:
+            cause = error.reason if isinstance(error, URLError) else error
+            yield Violation(
+                "metadata.url",
+                f"{base}{path} gives no answer ({type(cause).__name__ if not str(cause) else cause})",
+                "check --url, and that the exporter runs and can be reached from here",
+            )
+        else:
+            if response.status != 200:  # noqa: PLR2004 - KEDA takes 200 and nothing else
+                yield Violation("metadata.url", f"answers {response.status}, and KEDA takes only 200", "check --url")
+            else:
+                yield Answer(f"the answer of {base}{path}", content.decode("utf-8", errors="replace"))
+
+    def of_another(reading: Reading, listed: str) -> Iterator[Answer | Violation]:
+        for found in ask(reading, f"/v1/{listed}?limit=1"):
+            if isinstance(found, Violation):
+                yield found
+                return
+            others = _members(found.body, listed)
+            yield from (Answer(f"{found.label}, as {quote(reading.name)} is not known yet", other) for other in others)
+
+    return lambda reading: ask(reading, reading.path)
+
+
+def _base(base_url: str) -> str:
     parts = urlsplit(base_url)
     if (
         parts.scheme not in ("http", "https")
@@ -45,40 +98,22 @@ def from_exporter(base_url: str, token: str | None, timeout_seconds: float = TIM
     ):
         raise ValueError("write http://HOST:PORT or https://HOST:PORT, without credentials, query or fragment")
     _ = parts.port
-    base = base_url.rstrip("/")
-    # The environment's proxies are left out: the exporter is asked, not whatever stands between.
-    opener = build_opener(_NoRedirect, ProxyHandler({}))
-    headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-
-    def ask(reading: Reading) -> Iterator[Answer | Violation]:
-        try:
-            request = Request(base + reading.path, headers=headers)  # noqa: S310 - http or https, checked above
-            with opener.open(request, timeout=timeout_seconds) as response:
-                content = response.read(_MAX_BYTES)
-        except HTTPError as error:
-            with error:
-                yield _refused(reading, base, error)
-        except (OSError, HTTPException, ValueError) as error:
-            cause = error.reason if isinstance(error, URLError) else error
-            yield Violation(
-                "metadata.url",
-                f"{base}{reading.path} gives no answer ({type(cause).__name__ if not str(cause) else cause})",
-                "check --url, and that the exporter runs and can be reached from here",
-            )
-        else:
-            if response.status != 200:  # noqa: PLR2004 - KEDA takes 200 and nothing else
-                yield Violation("metadata.url", f"answers {response.status}, and KEDA takes only 200", "check --url")
-            else:
-                yield Answer(f"the answer of {base}{reading.path}", content.decode("utf-8", errors="replace"))
-
-    return ask
+    return base_url.rstrip("/")
 
 
-def _refused(reading: Reading, base: str, error: HTTPError) -> Violation:
-    reason, detail = _problem(error)
+def _members(body: str, listed: str) -> list[str]:
+    """The answers in a page of a list, as they would be given alone; empty where the body is something else."""
+    try:
+        page = json.loads(body)
+        return [json.dumps(member) for member in page[listed]]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return []
+
+
+def _refused(reading: Reading, base: str, code: int, reason: str, detail: str) -> Violation:
     told = f" ({detail})" if detail else ""
-    match error.code:
-        case 404 if reason in ("unknown_queue", "unknown_pool"):
+    match code:
+        case 404 if reason in _LISTS:
             kind = reason.removeprefix("unknown_")
             return Violation(
                 "metadata.url",
@@ -96,9 +131,9 @@ def _refused(reading: Reading, base: str, error: HTTPError) -> Violation:
         case 503:
             problem = f"the exporter has no number to give now: {reason or 'no reason given'}{told}"
             mend = "look at the exporter's /readyz?verbose and log, then verify again"
-        case code if 300 <= code < 400:  # noqa: PLR2004 - HTTP's redirects
+        case _ if 300 <= code < 400:  # noqa: PLR2004 - HTTP's redirects
             problem, mend = f"answers {code}, a redirect, which the exporter never sends", "check --url"
-        case code:
+        case _:
             problem, mend = f"answers {code}{told}", "look at the exporter's log"
     return Violation("metadata.url", problem, mend)
 

@@ -49,6 +49,7 @@ class QueueDepth:
         oldest_ms: Since when the oldest waiting row has been waiting (epoch milliseconds); None: none waits.
         wanted: Pods that could run what can run; 0 when nothing can start.
         held: Pods that the running work fills at least.
+        held_by_shared: The same, of what runs under an id that several processes share.
         not_scalable: Why more pods cannot help; empty when they can.
     """
 
@@ -61,6 +62,7 @@ class QueueDepth:
     oldest_ms: int | None
     wanted: int
     held: int
+    held_by_shared: int
     not_scalable: str
 
 
@@ -127,7 +129,7 @@ def queue_depth(rows: QueueRows, pool: Pool, versions: Versions, liveness: Liven
         (
             group,
             startable_in_partition(
-                group, limits, lambda waits: takers.why_stranded(waits.application, waits.version) is None
+                group, limits, lambda waits: takers.why_stranded(waits.application, waits.version) is None, application
             ),
         )
         for group in rows.partitions
@@ -144,7 +146,9 @@ def queue_depth(rows: QueueRows, pool: Pool, versions: Versions, liveness: Liven
         started=sum(starts.count for starts in rows.starts if same_application(starts.application, application)),
         partitions=partitions,
     )
-    in_flight = sum(live_rows(group, liveness) for group in pending if _may_run_in(pool, group))
+    running = [(group.executor, live_rows(group, liveness)) for group in pending if _may_run_in(pool, group)]
+    in_flight = sum(live for _, live in running)
+    shared_in_flight = sum(live for executor, live in running if executor in SHARED_EXECUTOR_IDS)
     return QueueDepth(
         queue_length=_count(mine, Status.ENQUEUED, due=False),
         delayed=_count(mine, Status.DELAYED, due=False),
@@ -153,8 +157,11 @@ def queue_depth(rows: QueueRows, pool: Pool, versions: Versions, liveness: Liven
         runnable=startable,
         stranded=stranded,
         oldest_ms=min((g.oldest_ms for g in mine if g.waits and g.oldest_ms is not None), default=None),
-        wanted=wanted_for(limits, runnable=startable, in_flight=in_flight, partitions=partitions),
+        wanted=wanted_for(
+            limits, runnable=startable, in_flight=in_flight, partitions=partitions, application=application
+        ),
         held=pods_for(in_flight, limits.worker_concurrency),
+        held_by_shared=pods_for(shared_in_flight, limits.worker_concurrency),
         not_scalable=why_not_scalable(rows.limits, internal=is_internal(rows.name)),
     )
 
@@ -197,10 +204,11 @@ def pool_depth(
     ]
     executors = elsewhere.executors.union(*(part.executors for part in held))
     shared = executors & SHARED_EXECUTOR_IDS
-    # Processes that share an id count as one: it is all that is certain, and `held` asks for the rest.
-    busy = len(executors) - len(shared) + bool(shared)
+    named = len(executors) - len(shared)
+    # Processes that share an id are as many as their work fills at least.
+    sharing = max(int(bool(shared)), *(depth.held_by_shared for depth in depths.values()), 0)
     recoverable = elsewhere.recoverable or any(part.recoverable for part in held)
-    floor = max(busy, int(recoverable), *(depth.held for depth in depths.values()), 0)
+    floor = max(named + sharing, int(recoverable), *(depth.held for depth in depths.values()), 0)
     startable = sum(depth.runnable for depth in depths.values())
     wanted = max((depth.wanted for depth in depths.values()), default=0)
     obstacles = _obstacles(pool, depths)
@@ -209,7 +217,7 @@ def pool_depth(
         queue_length=sum(depth.queue_length for depth in depths.values()),
         in_flight=sum(depth.in_flight for depth in depths.values()),
         runnable=startable,
-        busy_workers=busy,
+        busy_workers=named + bool(shared),
         floor_replicas=floor,
         wanted_replicas=max(floor, wanted) if startable else 0,
         stranded=sum(sum(depth.stranded.values()) for depth in depths.values()),

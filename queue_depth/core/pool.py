@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from queue_depth.core.liveness import SHARED_EXECUTOR_IDS
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -26,8 +28,13 @@ class Pool:
     by_queue: bool = False
 
     def has_executor(self, executor: str | None) -> bool:
-        """Whether the executor may be one of this pool's pods."""
-        return not self.executors or any(fnmatchcase(executor or "", pattern) for pattern in self.executors)
+        """Whether the executor may be one of this pool's pods. Behind a shared id may be any pod."""
+        return (
+            not self.executors
+            or executor is None
+            or executor in SHARED_EXECUTOR_IDS
+            or any(fnmatchcase(executor, pattern) for pattern in self.executors)
+        )
 
 
 def queue_pool(queue: str) -> Pool:

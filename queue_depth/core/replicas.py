@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from queue_depth.core.limits import QueueLimits
+from queue_depth.core.runnable import used_by
 from queue_depth.core.table import PartitionGroup
 
 
@@ -14,7 +15,12 @@ def pods_for(workflows: int, worker_concurrency: int | None) -> int:
 
 
 def wanted_for(
-    limits: QueueLimits, *, runnable: int, in_flight: int, partitions: Iterable[tuple[PartitionGroup, int]]
+    limits: QueueLimits,
+    *,
+    runnable: int,
+    in_flight: int,
+    partitions: Iterable[tuple[PartitionGroup, int]],
+    application: str | None,
 ) -> int:
     """Pods that could run everything of a queue that can run, 0 when nothing can start.
 
@@ -27,7 +33,11 @@ def wanted_for(
     if limits.partition_worker_concurrency:
         # A partition gets no more than the queue may start, and no more of its rows run than the queue's.
         fullest = max(
-            (min(startable, runnable) + min(group.pending, in_flight) for group, startable in partitions if startable),
+            (
+                min(startable, runnable) + min(used_by(application, group.pending), in_flight)
+                for group, startable in partitions
+                if startable
+            ),
             default=1,
         )
         wanted = max(wanted, pods_for(fullest, limits.partition_worker_concurrency))

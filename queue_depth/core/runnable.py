@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from queue_depth.core.limits import QueueLimits
-from queue_depth.core.table import PartitionGroup, WaitingRows
+from queue_depth.core.table import PartitionGroup, UsedRows, WaitingRows
+from queue_depth.core.versions import same_application
 
 UNLIMITED = 2**62
 """Stands for an absent limit."""
@@ -14,14 +15,42 @@ def room(limit: int | None, used: int) -> int:
     return UNLIMITED if limit is None else max(0, limit - used)
 
 
-def startable_in_partition(group: PartitionGroup, limits: QueueLimits, takes: Callable[[WaitingRows], bool]) -> int:
-    """How many rows of one such partition could start: min(E_k, PC - P_k, PL - S_k)."""
+def used_by(application: str | None, rows: Iterable[UsedRows]) -> int:
+    """How many of the rows DBOS counts against a limit of this application's (None: any) workers."""
+    return sum(used.count for used in rows if same_application(used.application, application))
+
+
+def startable_in_partition(
+    group: PartitionGroup, limits: QueueLimits, takes: Callable[[WaitingRows], bool], application: str | None
+) -> int:
+    """How many rows of one such partition could start: min(E_k, PC - P_k, PL - S_k).
+
+    Args:
+        group: Partitions that look alike.
+        limits: The queue's limits.
+        takes: Whether some pod would take such rows.
+        application: The application of those pods; None: any.
+    """
     waiting = sum(rows.count for rows in group.waiting if takes(rows))
     rate = limits.partition_rate_limit
+    pending = used_by(None if _sweeps(limits) else application, group.pending)
     return min(
         waiting,
-        room(limits.partition_concurrency, group.pending),
-        room(rate.limit if rate else None, group.started),
+        room(limits.partition_concurrency, pending),
+        room(rate.limit if rate else None, used_by(application, group.started)),
+    )
+
+
+def _sweeps(limits: QueueLimits) -> bool:
+    """Whether DBOS takes one row of each partition without a running row in a single statement.
+
+    That statement looks for a running row of any application, where all other counts are of the worker's own.
+    """
+    return (
+        limits.partition_concurrency == 1
+        and limits.concurrency is None
+        and limits.rate_limit is None
+        and limits.partition_rate_limit is None
     )
 
 

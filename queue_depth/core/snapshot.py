@@ -75,6 +75,11 @@ class Snapshot:
         """Names of all pools, sorted: the configured ones, and every queue, as a pool of its own."""
         return self._pool_names
 
+    @property
+    def configured_pools(self) -> tuple[Pool, ...]:
+        """The configured pools, in the configuration's order."""
+        return tuple(self._pools.values())
+
     def queue(self, name: str) -> PoolDepth | None:
         """The numbers of a queue asked for by its name; None where no such queue is known."""
         return self._depth(queue_pool(name)) if name in self._queues else None

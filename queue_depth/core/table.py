@@ -78,6 +78,14 @@ class WaitingRows:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedRows:
+    """Rows of one partition, of one application, that use up a limit: PENDING ones, or recent starts."""
+
+    application: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionGroup:
     """Partitions of one queue that look alike: the same waiting rows, running rows and recent starts.
 
@@ -93,8 +101,8 @@ class PartitionGroup:
 
     queue: str
     waiting: tuple[WaitingRows, ...]
-    pending: int
-    started: int
+    pending: tuple[UsedRows, ...]
+    started: tuple[UsedRows, ...]
     partitions: int
 
 

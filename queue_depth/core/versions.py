@@ -32,27 +32,19 @@ class Versions:
     """What one snapshot says of application versions.
 
     Attributes:
-        latest_rows: The newest version of each application.
+        latest_of: The latest version of each application that has one of its own; under None those of all.
+        latest_of_others: The latest version of every other application: the newest row without a name.
         running: Applications by version, of every executor with running work. An idle worker leaves no
             trace in the tables; it needs none, as it would have taken what waits for its version.
     """
 
-    latest_rows: tuple[LatestVersion, ...]
+    latest_of: Mapping[str | None, frozenset[str]]
+    latest_of_others: frozenset[str]
     running: Mapping[str, frozenset[str | None]]
 
     def latest(self, application: str | None) -> frozenset[str]:
-        """The latest version of an application; of each, for None; empty when no version is registered.
-
-        The greatest `version_timestamp` among its own rows and those without a name (DBOS Python 2.27 and
-        later, TypeScript 4.24, Go 0.19). A rollback does not make an old version the latest.
-        """
-        applications = {row.application for row in self.latest_rows} if application is None else {application}
-        newest_first = sorted(self.latest_rows, key=lambda row: row.timestamp_ms, reverse=True)
-        firsts = (
-            next((row.version for row in newest_first if same_application(row.application, one)), None)
-            for one in applications
-        )
-        return frozenset(version for version in firsts if version is not None)
+        """The latest version of an application; of each, for None; empty when no version is registered."""
+        return self.latest_of.get(application, self.latest_of_others)
 
     def is_running(self, application: str | None, version: str) -> bool:
         """Whether some executor of this version holds running work."""
@@ -73,12 +65,33 @@ class Versions:
 
 
 def versions_of(
-    groups: Iterable[WorkflowGroup], latest_rows: tuple[LatestVersion, ...], liveness: LivenessView
+    groups: Iterable[WorkflowGroup], latest_rows: Iterable[LatestVersion], liveness: LivenessView
 ) -> Versions:
-    """Gather what a read says of versions."""
+    """Gather what a read says of versions.
+
+    The latest version is that of the greatest `version_timestamp` among the application's own rows and those
+    without a name (DBOS Python 2.27 and later, TypeScript 4.24, Go 0.19). A rollback does not make an old version
+    the latest.
+    """
+    own: dict[str, LatestVersion] = {}
+    nameless: LatestVersion | None = None
+    for row in latest_rows:
+        if row.application is None:
+            nameless = _newer(row, nameless)
+        else:
+            own[row.application] = _newer(row, own.get(row.application))
+    latest_of: dict[str | None, frozenset[str]] = {
+        application: frozenset({_newer(row, nameless).version}) for application, row in own.items()
+    }
+    others = frozenset({nameless.version} if nameless else ())
+    latest_of[None] = others.union(*latest_of.values())
     running: dict[str, set[str | None]] = defaultdict(set)
     for group in groups:
         takes_more = liveness.of(group.executor) is not Liveness.TERMINATING
         if group.status is Status.PENDING and group.version and takes_more and live_rows(group, liveness) > 0:
             running[group.version].add(group.application)
-    return Versions(latest_rows, {version: frozenset(owners) for version, owners in running.items()})
+    return Versions(latest_of, others, {version: frozenset(owners) for version, owners in running.items()})
+
+
+def _newer(row: LatestVersion, other: LatestVersion | None) -> LatestVersion:
+    return row if other is None or row.timestamp_ms >= other.timestamp_ms else other

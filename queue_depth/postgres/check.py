@@ -6,10 +6,11 @@ from typing import Literal
 
 import asyncpg
 
+from queue_depth.core.advice import advice
 from queue_depth.core.errors import ReadError
 from queue_depth.core.limits import QueueOverride
+from queue_depth.core.pool import Pool
 from queue_depth.core.snapshot import Snapshot
-from queue_depth.core.table import is_internal
 from queue_depth.postgres import statements as sql
 from queue_depth.postgres.connection import ConnectionSettings, connect
 from queue_depth.postgres.errors import translated
@@ -32,9 +33,14 @@ class Finding:
 
 
 async def check(
-    settings: ConnectionSettings, *, schema: str, overrides: Mapping[str, QueueOverride], window_seconds: float
+    settings: ConnectionSettings,
+    *,
+    schema: str,
+    overrides: Mapping[str, QueueOverride],
+    pools: Mapping[str, Pool],
+    window_seconds: float,
 ) -> list[Finding]:
-    """Look at everything that a refresh needs, and do one refresh.
+    """Look at everything that a refresh needs, do one refresh, and look at what it says of queues and pools.
 
     Stops at the first error; what comes after it could not be looked at.
     """
@@ -43,6 +49,7 @@ async def check(
     try:
         connection = await connect(settings)
         try:
+            await connection.execute(sql.begin(statement_timeout_seconds=settings.timeout_seconds))
             findings += [await _server(connection), *await _role(connection, schema)]
             subject = "schema"
             findings += await _schema(connection, schema)
@@ -51,7 +58,7 @@ async def check(
         subject = "queues"
         reader = PostgresTableReader(settings, schema=schema, overrides=overrides, window_seconds=window_seconds)
         try:
-            findings += _queues(Snapshot(await reader.read()))
+            findings += _queues(Snapshot(await reader.read(), pools))
         finally:
             await reader.close()
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ReadError) as error:
@@ -70,10 +77,10 @@ async def _server(connection: asyncpg.Connection) -> Finding:
 
 
 async def _role(connection: asyncpg.Connection, schema: str) -> list[Finding]:
-    row = await connection.fetchrow(sql.ROLE, schema)
+    (row,) = await connection.fetch(sql.ROLE, schema)
     excess = [word for word in ("superuser", "may_write", "may_read_inputs") if row[word]]
     if not excess:
-        return [Finding("ok", "role", f'"{row["name"]}" has no more rights than it needs')]
+        return [Finding("ok", "role", f'"{row["name"]}" has no rights in excess')]
     rights = {
         "superuser": "is a superuser",
         "may_write": "may change workflows",
@@ -100,28 +107,7 @@ async def _schema(connection: asyncpg.Connection, name: str) -> list[Finding]:
 
 
 def _queues(snapshot: Snapshot) -> list[Finding]:
-    findings = [
-        Finding("warning", "queues", f'"{name}": {limits.doubt}')
-        for name, limits in snapshot.read.limits.items()
-        if limits.doubt
+    return [
+        Finding("ok", "queues", f"{len(snapshot.queues)} known"),
+        *(Finding("warning", "queues", f"{piece.topic}: {piece.text}") for piece in advice(snapshot)),
     ]
-    for name in snapshot.queues:
-        depth = snapshot.queue(name)
-        if depth is None or is_internal(name):
-            continue
-        if depth.reason:
-            findings.append(Finding("warning", "queues", f'"{name}" cannot be scaled: {depth.reason}'))
-        if depth.stranded:
-            reasons = snapshot.queue_detail(name).stranded
-            counts = ", ".join(f"{count} ({reason.value})" for reason, count in reasons.items())
-            findings.append(Finding("warning", "queues", f'"{name}" holds workflows that nobody takes: {counts}'))
-        if depth.executor_ids_shared:
-            findings.append(
-                Finding(
-                    "warning",
-                    "queues",
-                    f'"{name}": several workers may share one executor id, so busy_workers is a lower bound: '
-                    "set DBOS__VMID to the pod's name",
-                )
-            )
-    return [Finding("ok", "queues", f"{len(snapshot.queues)} known"), *findings]

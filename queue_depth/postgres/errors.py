@@ -1,5 +1,7 @@
 """From asyncpg's errors to ours, once."""
 
+import re
+import socket
 import ssl
 
 import asyncpg
@@ -15,6 +17,8 @@ from queue_depth.core.errors import (
 
 _MOST = 300
 """Characters of a server's message that are worth showing."""
+
+_NOISE = re.compile(r"\[Errno -?\d+\] ")
 
 
 def is_connection_lost(error: Exception) -> bool:
@@ -54,6 +58,23 @@ _NO_FILE = (
     "sslrootcert, sslcert, sslkey or the folder of a socket"
 )
 _UNUSABLE = "cannot use the database{at}: {said}"
+_NOT_REACHED = (
+    f"{_UNUSABLE}: check that it runs, the host and port of the database URL, and that no NetworkPolicy or firewall "
+    "stands between"
+)
+_NO_HOST = (
+    f"{_UNUSABLE}: check the host's name in the database URL, <service>.<namespace>.svc in Kubernetes, and that a "
+    "NetworkPolicy allows DNS"
+)
+_NO_TLS = (
+    f"{_UNUSABLE}: if the server has no TLS, enable it there (ssl = on), or do without by sslmode=prefer in the "
+    "database URL"
+)
+_NO_DATABASE = f"{_UNUSABLE}: the database URL must end with the name of the DBOS system database"
+_NO_SLOT = (
+    f"{_UNUSABLE}: raise max_connections, or close connections or pools that nobody needs; the exporter needs one"
+)
+_BAD_PARAMETER = "the database{at} answered: {said}: take the parameter, or its value, out of the database URL"
 
 _TRANSLATIONS: tuple[tuple[tuple[type[BaseException], ...], type[ReadError], str], ...] = (
     ((TimeoutError, asyncpg.QueryCanceledError), ReadTimeoutError, _TIMED_OUT),
@@ -70,21 +91,32 @@ _TRANSLATIONS: tuple[tuple[tuple[type[BaseException], ...], type[ReadError], str
     ),
     ((FileNotFoundError, PermissionError), DatabaseUnreachableError, _NO_FILE),
     ((ssl.SSLError,), DatabaseUnreachableError, _TLS_FAILED),
+    ((socket.gaierror,), DatabaseUnreachableError, _NO_HOST),
+    ((asyncpg.InvalidCatalogNameError,), DatabaseUnreachableError, _NO_DATABASE),
+    ((asyncpg.TooManyConnectionsError,), DatabaseUnreachableError, _NO_SLOT),
+    (
+        (asyncpg.UndefinedObjectError, asyncpg.CantChangeRuntimeParamError, asyncpg.InvalidParameterValueError),
+        ReadError,
+        _BAD_PARAMETER,
+    ),
     (
         (
             asyncpg.PostgresConnectionError,
             asyncpg.CannotConnectNowError,
-            asyncpg.TooManyConnectionsError,
             asyncpg.AdminShutdownError,
             asyncpg.CrashShutdownError,
-            asyncpg.InvalidCatalogNameError,
             asyncpg.TargetServerAttributeNotMatched,
         ),
         DatabaseUnreachableError,
         _UNUSABLE,
     ),
     ((asyncpg.PostgresError,), ReadError, "the database{at} answered: {said}"),
-    ((asyncpg.InterfaceError, OSError), DatabaseUnreachableError, _UNUSABLE),
+    # A connection that was there and broke, before the other kinds of ConnectionError.
+    ((asyncpg.InterfaceError, ConnectionResetError, BrokenPipeError), DatabaseUnreachableError, _UNUSABLE),
+    ((ConnectionRefusedError,), DatabaseUnreachableError, _NOT_REACHED),
+    # asyncpg's own, when TLS is asked for and not granted.
+    ((ConnectionError,), DatabaseUnreachableError, _NO_TLS),
+    ((OSError,), DatabaseUnreachableError, _NOT_REACHED),
 )
 """The first row that fits wins."""
 
@@ -107,5 +139,5 @@ def translated(error: Exception, where: str) -> ReadError:
 
 
 def _text(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = _NOISE.sub("", " ".join(str(error).split())) or type(error).__name__
     return text if len(text) <= _MOST else text[:_MOST] + "…"

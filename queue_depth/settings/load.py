@@ -80,18 +80,16 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] = os.environ, *, c
         except SourceError as error:
             problems.append(str(error))
 
-    path = config if config is not None else environ.get(CONFIG_VARIABLE)
-    if path is not None:
-        add(lambda: from_file(path))
+    add(lambda: _of_file(config, environ))
     file_was_read = not problems
     for setting in settings_of(Settings):
         add(lambda setting=setting: from_variable(setting, environ))  # type: ignore[misc]  # mypy cannot infer it
     given.update(from_flags(flags))
 
     try:
-        settings = Settings.model_validate({setting: entry.value for setting, entry in given.items()})
-    except ValidationError as error:
-        problems += [_problem(detail, given) for detail in error.errors(include_url=False)]
+        settings = _validated(given)
+    except SettingsError as error:
+        problems += error.problems
     database = SECRET | {"database_url_file"}
     if file_was_read and given.keys().isdisjoint(database) and not any(environ.get(name) for name in LIBPQ_VARIABLES):
         problems.append(
@@ -103,6 +101,19 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] = os.environ, *, c
     return settings
 
 
+def load_schema(flags: Mapping[str, str], environ: Mapping[str, str] = os.environ, *, config: str | None = None) -> str:
+    """Read `schema` as `load` does, for what needs no other setting; the others may be wrong or missing.
+
+    Raises:
+        SettingsError: It is wrong, or the file cannot be read.
+    """
+    try:
+        given = _of_file(config, environ) | from_variable("schema", environ) | from_flags(flags)
+    except SourceError as error:
+        raise SettingsError([str(error)]) from None
+    return _validated({name: entry for name, entry in given.items() if name == "schema"}).dbos_schema
+
+
 def warnings(environ: Mapping[str, str] = os.environ) -> list[str]:
     """One line for each environment variable that looks like a setting and is none."""
     known = [name.removeprefix(PREFIX) for name in (CONFIG_VARIABLE, *map(variable, settings_of(Settings)))]
@@ -112,11 +123,34 @@ def warnings(environ: Mapping[str, str] = os.environ) -> list[str]:
     ]
 
 
+def _of_file(config: str | None, environ: Mapping[str, str]) -> dict[str, Given]:
+    path = config if config is not None else environ.get(CONFIG_VARIABLE)
+    return {} if path is None else from_file(path)
+
+
+def _validated(given: Mapping[str, Given]) -> Settings:
+    try:
+        return Settings.model_validate({setting: entry.value for setting, entry in given.items()})
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    wrong_keys = [detail["loc"][:-1] for detail in details if _is_of_key(detail)]
+    raise SettingsError(
+        _problem(detail, given)
+        for detail in details
+        if _is_of_key(detail) or not any(detail["loc"][: len(key)] == key for key in wrong_keys)
+    )
+
+
+def _is_of_key(error: ErrorDetails) -> bool:
+    """Whether it is a key of a mapping that is wrong; the key then stands before this mark of pydantic's."""
+    return len(error["loc"]) > 2 and error["loc"][-1] == "[key]"  # noqa: PLR2004 - setting, key, mark
+
+
 def _problem(error: ErrorDetails, given: Mapping[str, Given]) -> str:
     setting, *inner = (str(part) for part in error["loc"])
     entry = given.get(setting, Given("default of", setting, None))
     model, field = _place(setting, inner)
-    if inner and inner[-1] == "[key]":
+    if _is_of_key(error):
         # Its place in the location is not what was written: YAML's `on` is True, and 1 there.
         return f"{entry.where} {entry.name} has the key {_shown(error['input'])}: {_expected(error)}"
     name = entry.name + "".join(f".{part}" if _IS_PLAIN.fullmatch(part) else f"[{part!r}]" for part in inner)

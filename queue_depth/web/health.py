@@ -1,13 +1,10 @@
 """The probes' answers, and the explanation behind `/readyz?verbose`. Plain text: kubelet and people read it."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from queue_depth.core.liveness import SHARED_EXECUTOR_IDS
-from queue_depth.core.replicas import why_not_scalable
+from queue_depth.core.advice import Topic, advice
 from queue_depth.core.snapshot import Snapshot
-from queue_depth.core.table import Status, is_internal
 from queue_depth.store import NoFreshSnapshotError, SnapshotStore
 
 _READ_SECONDS = 60.0
@@ -60,24 +57,14 @@ def _explain_snapshot(snapshot: Snapshot) -> Iterator[str]:
     if read.lag_seconds:
         yield f"replication lag: {read.lag_seconds:.1f} s"
     yield from _some("schema", (_one_line(str(note)) for note in read.notes))
-    yield from _some(
-        "in doubt",
-        (f"{_quoted(name)}: {limits.doubt}" for name, limits in sorted(read.limits.items()) if limits.doubt),
-    )
-    sharing = {g.queue for g in read.groups if g.status is Status.PENDING and g.executor in SHARED_EXECUTOR_IDS}
-    yield from _some(
-        "executor ids shared, set DBOS__VMID to the pod's name",
-        (_quoted(name) if name is not None else "work without a queue" for name in sorted(sharing, key=_none_last)),
-    )
-    obstacles = (
-        (name, why_not_scalable(read.limits.get(name), internal=False))
-        for name in snapshot.queues
-        if not is_internal(name)
-    )
-    yield from _some("not scalable", (f"{_quoted(name)}: {obstacle}" for name, obstacle in obstacles if obstacle))
+    pieces: dict[Topic, list[str]] = {topic: [] for topic in Topic}
+    for piece in advice(snapshot):
+        pieces[piece.topic].append(_one_line(piece.text))
+    for topic, texts in pieces.items():
+        yield from _some(topic.value, texts)
 
 
-def _some(heading: str, lines: Iterator[str]) -> Iterator[str]:
+def _some(heading: str, lines: Iterable[str]) -> Iterator[str]:
     """A bounded number of lines, and how many more there are."""
     more = 0
     for count, line in enumerate(lines):
@@ -95,14 +82,6 @@ def _why_not_fresh(store: SnapshotStore) -> str:
     except NoFreshSnapshotError as error:
         return _one_line(str(error))
     return ""
-
-
-def _none_last(name: str | None) -> tuple[bool, str]:
-    return name is None, name or ""
-
-
-def _quoted(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
 
 
 def _one_line(text: str) -> str:

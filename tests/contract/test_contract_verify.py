@@ -211,7 +211,9 @@ class Exporter(BaseHTTPRequestHandler):
             name, (200, "")
         )
         body: object = {"queue_length": 3, "a_new_number": 4, "scalable": True}
-        if name == "moved":
+        if name == "queues?limit=1":
+            body = {"queues": [body], "next": "emails"}
+        elif name == "moved":
             code = 302
         elif name == "nowhere":
             code, body = 404, "not found"
@@ -295,3 +297,20 @@ def test_an_exporter_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Ca
 def test_show_prints_what_is_published(shown: str, file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("show", "--format", shown) == 0
     assert capsys.readouterr().out == published.text(file)
+
+
+@pytest.mark.parametrize(
+    ("location", "options", "code", "words"),
+    [
+        ("queue_length", [], 1, "the exporter knows no queue 'lost'"),
+        ("queue_length", ["--allow-unknown"], 0, "1 trigger checked, 0 violations"),
+        ("in_flight", ["--allow-unknown"], 1, "as 'lost' is not known yet, which KEDA makes an error of"),
+    ],
+)
+def test_a_name_that_is_about_to_be_configured_is_held_against_anothers_answer(
+    location: str, options: list[str], code: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, scaled_object("http://queue-depth/v1/queues/lost", location))
+    with exporter() as url:
+        assert run("verify", path, "--url", url, *options) == code
+    assert words in capsys.readouterr().out

@@ -70,7 +70,11 @@ class PgBouncer:
                 start_new_session=True,
                 **unprivileged(),
             )
-        wait_until(self._is_listening, message="PgBouncer listens")
+        try:
+            wait_until(self._is_listening, message="PgBouncer listens")
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,6 +95,7 @@ class PgBouncer:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            self._process = None
         (self.folder / "pid").unlink(missing_ok=True)
         self._watchdog.finish()
         self._port.release()

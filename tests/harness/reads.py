@@ -14,6 +14,7 @@ from queue_depth.core.table import (
     SchemaNote,
     Status,
     TableRead,
+    UsedRows,
     WaitingRows,
     WorkflowGroup,
 )
@@ -121,13 +122,20 @@ def partition(
     rows: int | tuple[WaitingRows, ...],
     queue: str = "q",
     *,
-    pending: int = 0,
-    started: int = 0,
+    pending: int | Mapping[str | None, int] = 0,
+    started: int | Mapping[str | None, int] = 0,
     partitions: int = 1,
 ) -> PartitionGroup:
-    """Return partitions that look alike."""
+    """Return partitions that look alike; `pending` and `started` may be by application."""
     held = (waiting(rows),) if isinstance(rows, int) else rows
-    return PartitionGroup(queue=queue, waiting=held, pending=pending, started=started, partitions=partitions)
+    return PartitionGroup(
+        queue=queue, waiting=held, pending=_used(pending), started=_used(started), partitions=partitions
+    )
+
+
+def _used(rows: int | Mapping[str | None, int]) -> tuple[UsedRows, ...]:
+    by_application = {None: rows} if isinstance(rows, int) else rows
+    return tuple(UsedRows(application, count) for application, count in by_application.items() if count)
 
 
 def latest(version: str, application: str | None = None, timestamp_ms: int = OBSERVED_AT_MS) -> LatestVersion:
@@ -252,7 +260,7 @@ def _grouped(workflows: Iterable[Workflow]) -> list[WorkflowGroup]:
 
 def _partitions_of(queue: str, workflows: list[Workflow]) -> list[PartitionGroup]:
     keys = {w.key for w in workflows if w.waits and w.key is not None}
-    looks: Counter[tuple[tuple[WaitingRows, ...], int, int]] = Counter()
+    looks: Counter[tuple[tuple[WaitingRows, ...], tuple[UsedRows, ...], tuple[UsedRows, ...]]] = Counter()
     for key in keys:
         rows = [w for w in workflows if w.key == key]
         counts = Counter((w.application, w.version) for w in rows if w.waits)
@@ -260,8 +268,10 @@ def _partitions_of(queue: str, workflows: list[Workflow]) -> list[PartitionGroup
             waiting(count, application=application, version=version)
             for (application, version), count in sorted(counts.items(), key=repr)
         )
-        looks[held, sum(w.status is Status.PENDING for w in rows), sum(w.started for w in rows)] += 1
+        running = Counter(w.application for w in rows if w.status is Status.PENDING)
+        started = Counter(w.application for w in rows if w.started)
+        looks[held, _used(running), _used(started)] += 1
     return [
-        PartitionGroup(queue=queue, waiting=held, pending=running, started=started, partitions=count)
-        for (held, running, started), count in looks.items()
+        PartitionGroup(queue=queue, waiting=held, pending=pending_rows, started=started_rows, partitions=count)
+        for (held, pending_rows, started_rows), count in looks.items()
     ]

@@ -211,6 +211,14 @@ def test_pgbouncer_shares_server_connections_between_transactions(postgres: Post
         assert bouncer.pool_modes()["postgres"] == "transaction"
 
 
+def test_a_pgbouncer_that_does_not_start_leaves_nothing_behind(postgres: PostgresServer) -> None:
+    bouncer = PgBouncer(postgres, settings={"pool_mode": "none at all"})
+    with pytest.raises(AssertionError, match="pool_mode"), bouncer:
+        pytest.fail("it started")
+    assert not bouncer.folder.exists()
+    assert bouncer._process is None
+
+
 def test_tls_is_verified_against_our_own_authority(tmp_path: Path) -> None:
     authority = CertificateAuthority()
     stranger = CertificateAuthority().write(tmp_path / "stranger.pem")

@@ -11,6 +11,7 @@ import pytest
 from harness.ports import HOST, claim_port
 from harness.roles import as_user, create_role, reader_of
 from harness.rows import insert_queue, insert_workflows
+from queue_depth.core.pool import Pool
 from queue_depth.postgres.check import Finding, check
 from queue_depth.postgres.connection import ConnectionSettings
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-async def findings(dsn: str, schema: str = "dbos") -> list[Finding]:
-    return await check(ConnectionSettings(url=dsn), schema=schema, overrides={}, window_seconds=1800)
+async def findings(dsn: str, schema: str = "dbos", pools: dict[str, Pool] | None = None) -> list[Finding]:
+    return await check(ConnectionSettings(url=dsn), schema=schema, overrides={}, pools=pools or {}, window_seconds=1800)
 
 
 def about(found: list[Finding], subject: str, level: str) -> list[str]:
@@ -93,14 +94,21 @@ async def test_each_queue_that_needs_attention_is_named_with_the_mend(dbos_datab
     insert_workflows(dbos_database, count=3, queue_name="keyed", created_at=timedelta(hours=-1))
     texts = about(await findings(dbos_database), "queues", "warning")
     expected = {
-        '"unlimited" cannot be scaled': "worker_concurrency",
-        '"legacy": partition_queue is TRUE': "set queues.<name>.partitioned",
-        '"shared": several workers may share one executor id': "DBOS__VMID",
-        '"keyed" holds workflows that nobody takes': "3 (",
+        'not scalable: "unlimited"': "worker_concurrency",
+        'in doubt: "legacy": partition_queue is TRUE': "set queues.<name>.partitioned",
+        "executor ids shared, set DBOS__VMID to the pod's name": '"shared"',
+        'stranded: "keyed"': "3 (no_partition_key)",
     }
     for start, mend in expected.items():
         (text,) = [text for text in texts if text.startswith(start)]
         assert mend in text
+
+
+async def test_a_pool_that_names_what_is_not_there_is_a_warning(dbos_database: str) -> None:
+    insert_queue(dbos_database, "emails", worker_concurrency=1)
+    pool = Pool("workers", queues=frozenset({"emails", "emials"}))
+    (text,) = about(await findings(dbos_database, pools={"workers": pool}), "queues", "warning")
+    assert text.startswith('pool: "workers": queue "emials" is neither registered nor configured')
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,9 @@ async def test_every_read_sees_one_moment_while_rows_move(dbos_database: str) ->
                 assert counted(read, Status.ENQUEUED) == sum(
                     rows.count * partition.partitions for partition in read.partitions for rows in partition.waiting
                 )
-                assert counted(read, Status.PENDING) == sum(p.pending * p.partitions for p in read.partitions)
+                assert counted(read, Status.PENDING) == sum(
+                    rows.count * partition.partitions for partition in read.partitions for rows in partition.pending
+                )
                 enqueued.add(counted(read, Status.ENQUEUED))
                 # Starts only ever grow here, and what runs has started.
                 now_started = sum(row.count for row in read.starts)

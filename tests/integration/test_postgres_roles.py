@@ -195,3 +195,13 @@ async def test_usage_of_the_schema_is_needed_and_named(fresh_role: Callable[[str
     execute(dsn, grants(schema="dbos", role=ROLE), f"REVOKE USAGE ON SCHEMA dbos FROM {ROLE}")
     with pytest.raises(PermissionDeniedError, match=f'role "{ROLE}" may not'):
         await read_once(as_user(dsn, ROLE))
+
+
+@pytest.mark.parametrize("schema", ["nowhere", "public"])
+def test_a_script_for_a_schema_without_the_table_fails_and_grants_nothing(
+    schema: str, fresh_role: Callable[[str], str]
+) -> None:
+    dsn = fresh_role("3.4.0")
+    with pytest.raises(psycopg.errors.RaiseException, match=f'no table workflow_status in schema "{schema}"') as raised:
+        execute(dsn, grants(schema=schema, role=ROLE))
+    assert "--schema" in (raised.value.diag.message_hint or "")

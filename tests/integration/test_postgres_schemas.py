@@ -29,6 +29,7 @@ from queue_depth.core.table import (
     RateLimitedStarts,
     Status,
     TableRead,
+    UsedRows,
     WaitingRows,
     WorkflowGroup,
 )
@@ -160,7 +161,8 @@ def assert_numbers_of_filled(read: TableRead, dsn: str, schema: str = "dbos") ->
     # 'pod-2' started two hours ago, outside of the period.
     assert read.starts == (RateLimitedStarts("mail", application, 9 if finished_starts_show else 4),)
     waiting = tuple(WaitingRows(application, "v1", count) for count in ((2, 6) if delays else (6,)))
-    in_partitions = PartitionGroup("shards", waiting, pending=1, started=1, partitions=1)
+    used = (UsedRows(application, 1),)
+    in_partitions = PartitionGroup("shards", waiting, pending=used, started=used, partitions=1)
     assert read.partitions == ((in_partitions,) if keys else ())
     assert {name: (q.rate_limit, q.partitioned, q.partition_concurrency) for name, q in read.limits.items()} == {
         "mail": (RateLimit(9, 60), False, None),
@@ -241,7 +243,8 @@ async def test_a_queue_of_any_name_is_counted(name: str, dbos_database: str) -> 
     assert depth is not None
     assert (depth.queue_length, depth.in_flight, depth.runnable) == (2, 1, 2)
     assert read.starts == (RateLimitedStarts(name, None, 1),)
-    assert read.partitions == (PartitionGroup(name, (WaitingRows(None, "v1", 2),), 1, 1, 1),)
+    used = (UsedRows(None, 1),)
+    assert read.partitions == (PartitionGroup(name, (WaitingRows(None, "v1", 2),), used, used, 1),)
 
 
 @pytest.mark.parametrize("source", ["3.4.0", "go-1.3.0", "java-1.1.0-m6", "typescript-4.16.7", "1.3.0"])

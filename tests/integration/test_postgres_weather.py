@@ -174,7 +174,7 @@ async def test_a_server_without_a_free_connection_says_so() -> None:
         role = reader_of(dsn)
         async with reader_on(role) as reader:
             taken = [psycopg.connect(role) for _ in range(4)]
-            with pytest.raises(DatabaseUnreachableError, match=r"connection slots|too many clients"):
+            with pytest.raises(DatabaseUnreachableError, match=r"(connection slots|too many clients).*max_connections"):
                 await reader.read()
             taken.pop().close()
             assert counted(await recovered(reader)) == 0
@@ -242,6 +242,32 @@ async def test_lag_of_a_standby_counts_as_age(server: PostgresServer, database: 
             assert await lag() > first
             standby.promote()
             assert await lag() == 0
+
+
+async def test_a_standby_whose_primary_fell_silent_grows_old_before_its_receiver_gives_up(
+    server: PostgresServer, database: str
+) -> None:
+    with server.make_standby({"wal_receiver_timeout": "10s"}) as standby:
+        insert_workflows(database)
+        standby.wait_for_replay_of(server)
+        async with reader_on(standby.dsn(urlsplit(database).path[1:])) as reader:
+
+            async def lag() -> float:
+                return (await reader.read()).lag_seconds
+
+            assert await lag() == 0
+            server.pause()
+            try:
+                first = await wait_until_async(lag, message="the silence shows")
+                assert standby.execute("SELECT count(pid) FROM pg_stat_wal_receiver") == [(1,)]
+            finally:
+                server.resume()
+            assert first >= 6  # an idle primary may be silent for half the timeout
+
+            async def no_lag() -> bool:
+                return await lag() == 0
+
+            await wait_until_async(no_lag, message="the primary is heard again")
 
 
 async def test_a_standby_reads_with_rights_of_the_plain_role(server: PostgresServer, database: str) -> None:

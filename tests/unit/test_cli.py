@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from queue_depth.settings.model import NESTED, SECRET, Settings, settings_of
 from queue_depth.settings.sources import flag, variable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 COMMAND = Path(sys.executable).with_name("queue-depth")
 PASSWORD = "hunter2"
@@ -135,6 +140,53 @@ def test_a_check_without_a_database_exits_with_1_and_says_why() -> None:
 def test_a_check_reports_unknown_variables_as_warnings() -> None:
     done = queue_depth("check", QUEUE_DEPTH_DATABASE_URL=URL, QUEUE_DEPTH_XYZZY="1")
     assert "warning settings: environment variable QUEUE_DEPTH_XYZZY: no such setting, ignored\n" in done.stdout
+
+
+def test_grants_take_the_schema_from_wherever_the_exporter_does_and_need_no_database(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("schema: of the file\ntokens_file: /not/on/this/machine\n")
+    of_file, of_variable = {"QUEUE_DEPTH_CONFIG": str(config)}, {"QUEUE_DEPTH_SCHEMA": "of the variable"}
+
+    def schema(*arguments: str, **environ: str) -> str:
+        done = queue_depth("grants", "reader", *arguments, **environ)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.partition("dbos_schema CONSTANT text := ")[2].partition(";")[0]
+
+    assert schema() == "'dbos'"
+    assert schema(**of_file) == "'of the file'"
+    assert schema("--config", str(config)) == "'of the file'"
+    assert schema(**of_file, **of_variable) == "'of the variable'"
+    assert schema("--schema", "of the flag", **of_file, **of_variable) == "'of the flag'"
+
+
+def test_grants_for_a_schema_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("schema: 1")
+    done = queue_depth("grants", "reader", "--config", str(config))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"file {config} schema is 1: expected text; put it in quotes" in done.stderr
+
+
+def test_the_help_of_grants_shows_a_command_that_fails_when_the_script_does() -> None:
+    assert 'queue-depth grants ROLE | psql -v ON_ERROR_STOP=1 "$OWNER_URL"' in queue_depth("grants", "--help").stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("command", [(COMMAND,), (sys.executable, "-m", "queue_depth")])
+def test_a_signal_ends_serve_with_0_before_it_is_loaded(command: Sequence[str | Path], number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [*command, "serve", "--listen", "127.0.0.1:0"],
+        env={"PATH": os.environ["PATH"], "QUEUE_DEPTH_DATABASE_URL": URL, "PYTHONPROFILEIMPORTTIME": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert any(line.endswith(" argparse\n") for line in process.stderr)  # the first that the commands load
+        process.send_signal(number)
+        said = process.stderr.read()
+    assert process.returncode == 0
+    assert "listens on" not in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])

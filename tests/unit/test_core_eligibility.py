@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
 from harness.reads import enqueued, latest, partition, pending, read, waiting
 from queue_depth.core.eligibility import Stranding
-from queue_depth.core.limits import QueueLimits
+from queue_depth.core.limits import QueueLimits, RateLimit
 from queue_depth.core.liveness import Liveness, LivenessView
 from queue_depth.core.pool import Pool
 from queue_depth.core.snapshot import Snapshot
 from queue_depth.core.table import INTERNAL_QUEUE, LatestVersion, TableRead
+
+if TYPE_CHECKING:
+    from queue_depth.core.depth import PoolDepth
 
 OWNED = QueueLimits(application="shop", worker_concurrency=4)
 FREE = QueueLimits(worker_concurrency=4)
 
 
 def runnable_and_stranded(table: TableRead, pool: Pool | None = None) -> tuple[int, int]:
+    depth = depth_of(table, pool)
+    assert depth.runnable + depth.stranded == depth.queue_length
+    return depth.runnable, depth.stranded
+
+
+def runnable(table: TableRead, pool: Pool | None = None) -> int:
+    return depth_of(table, pool).runnable
+
+
+def depth_of(table: TableRead, pool: Pool | None) -> PoolDepth:
     snapshot = Snapshot(table, {pool.name: pool} if pool else None)
     depth = snapshot.pool(pool.name) if pool else snapshot.queue("q")
     assert depth is not None
-    assert depth.runnable + depth.stranded == depth.queue_length
-    return depth.runnable, depth.stranded
+    return depth
 
 
 def reasons(table: TableRead) -> dict[Stranding, int]:
@@ -85,6 +100,31 @@ def test_rows_of_another_application_do_not_count_in_a_partition() -> None:
         limits=limits,
     )
     assert runnable_and_stranded(table) == (1, 2)
+
+
+def test_rows_of_another_application_use_up_no_limit_of_a_partition() -> None:
+    shop = Pool("shop workers", application="shop")
+    free = partition(5, pending={"bank": 2, "shop": 1}, started={"bank": 9, None: 1})
+    for limits in (QueueLimits(), QueueLimits(application="shop")):
+        by_partition = replace(
+            limits, partitioned=True, partition_concurrency=3, partition_rate_limit=RateLimit(4, 60.0)
+        )
+        table = read(enqueued(5, keyed=5), partitions=[free], limits=by_partition)
+        assert runnable(table, shop) == 2
+
+
+def test_a_running_row_of_any_application_blocks_a_partition_that_dbos_sweeps() -> None:
+    sweeps = QueueLimits(application="shop", partitioned=True, partition_concurrency=1)
+    for limits, free in (
+        (sweeps, 0),
+        (replace(sweeps, worker_concurrency=3, partition_worker_concurrency=1), 0),
+        (replace(sweeps, concurrency=9), 1),
+        (replace(sweeps, rate_limit=RateLimit(9, 60.0)), 1),
+        (replace(sweeps, partition_rate_limit=RateLimit(9, 60.0)), 1),
+        (replace(sweeps, partition_concurrency=2), 2),
+    ):
+        table = read(enqueued(5, keyed=5), partitions=[partition(5, pending={"bank": 1})], limits=limits)
+        assert runnable(table) == free, limits
 
 
 def test_rows_of_the_latest_version_run_though_nobody_runs_it_yet() -> None:
@@ -255,3 +295,14 @@ def test_every_queue_that_an_sdk_made_for_itself_is_polled_and_wakes_a_pool() ->
     pool = Snapshot(table, {"p": Pool("p", queues=frozenset({"emails"}))}).pool("p")
     assert pool is not None
     assert (pool.queue_length, pool.wanted_replicas) == (3, 1)
+
+
+def test_the_latest_version_of_each_of_many_applications_is_found_once_per_snapshot() -> None:
+    applications = [f"app-{number}" for number in range(500)]
+    rows = [latest("nameless", None, 5), *(latest(f"v-{app}", app, 9 if app > "app-3" else 1) for app in applications)]
+    versions = Snapshot(read(latest_versions=rows))._versions
+    assert versions.latest("app-9") == {"v-app-9"}
+    assert versions.latest("app-10") == {"nameless"}, "a newer row without a name is everybody's latest"
+    assert versions.latest("unheard-of") == {"nameless"}
+    assert versions.latest(None) >= {"nameless", "v-app-9"}
+    assert versions.latest_of["app-9"] is versions.latest("app-9")

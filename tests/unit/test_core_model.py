@@ -105,9 +105,16 @@ class Model:
             (sum(row.started for row in mine), most_starts(limits.rate_limit)),
         ]
         if limits.partitioned:
+            # The sweep that takes one row of each partition at a time looks for a running row of any application.
+            sweeps = limits.partition_concurrency == 1 and {
+                limits.concurrency,
+                limits.rate_limit,
+                limits.partition_rate_limit,
+            } == {None}
+            counted = [row for row in self.rows if row.key == key] if sweeps else here
             used_and_limit += [
                 (worker.running[key], limits.partition_worker_concurrency),
-                (sum(row.status is Status.PENDING for row in here), limits.partition_concurrency),
+                (sum(row.status is Status.PENDING for row in counted), limits.partition_concurrency),
                 (sum(row.started for row in here), most_starts(limits.partition_rate_limit)),
             ]
         return all(limit is None or used < limit for used, limit in used_and_limit)
@@ -147,8 +154,6 @@ def some_limits(chance: random.Random) -> QueueLimits:
 
 def some_rows(chance: random.Random, limits: QueueLimits) -> list[Workflow]:
     limited = limits.rate_limit is not None or limits.partition_rate_limit is not None
-    # A partition's PENDING rows are counted whatever their application, see the module `table`.
-    applications = [APPLICATION, None] if limits.partitioned else [APPLICATION, None, "bank"]
     rows = []
     for _ in range(chance.randint(0, 25)):
         status = chance.choice([Status.ENQUEUED, Status.ENQUEUED, Status.DELAYED, Status.PENDING, None])
@@ -156,7 +161,7 @@ def some_rows(chance: random.Random, limits: QueueLimits) -> list[Workflow]:
         rows.append(
             Workflow(
                 status=status,
-                application=chance.choice([APPLICATION, None, "bank"] if not running else applications),
+                application=chance.choice([APPLICATION, None, "bank"]),
                 version=chance.choice([None, *VERSIONS]) if not running else chance.choice(VERSIONS),
                 executor=chance.choice(PODS) if running else None,
                 key=chance.choice([None, "a", "b", "c"]),
@@ -165,8 +170,6 @@ def some_rows(chance: random.Random, limits: QueueLimits) -> list[Workflow]:
                 started=limited and (running or status is None) and chance.random() < 0.5,
             )
         )
-    if limits.partitioned:
-        rows = [row if not row.started or row.application != "bank" else replace(row, started=False) for row in rows]
     return rows
 
 

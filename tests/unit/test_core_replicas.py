@@ -100,6 +100,18 @@ def test_rows_that_run_in_a_partition_take_places_of_its_pods() -> None:
     assert numbers(table).wanted_replicas == 3
 
 
+def test_rows_of_another_application_take_no_places() -> None:
+    limits = QueueLimits(application="shop", partitioned=True, partition_worker_concurrency=1)
+    table = read(
+        enqueued(1, keyed=1),
+        pending(2, application="shop", keyed=2),
+        pending(9, application="bank", keyed=9),
+        limits=limits,
+        partitions=[partition(1, pending={"bank": 9})],
+    )
+    assert numbers(table).wanted_replicas == 1
+
+
 def test_dead_rows_of_a_partition_take_no_places() -> None:
     limits = QueueLimits(worker_concurrency=10, partitioned=True, partition_worker_concurrency=1)
     table = read(
@@ -250,10 +262,24 @@ def test_a_pool_counts_only_executors_that_match_its_patterns() -> None:
         pending(2, None, executor="worker-2"),
         pending(3, None, executor="api-1"),
         pending(4, "a", executor="api-2"),
-        pending(5, None, executor=None),
     ]
     depth = pool_numbers(read(*groups, limits=AB), Pool("workers", queues=BOTH, executors=("worker-?", "batch-*")))
     assert (depth.in_flight, depth.other_in_flight, depth.busy_workers) == (1, 2, 2)
+
+
+@pytest.mark.parametrize("shared", ["local", "", None])
+def test_work_under_a_shared_id_counts_for_a_pool_with_patterns_as_any_pod_may_run_it(shared: str | None) -> None:
+    table = read(pending(9, executor=shared), limits=QueueLimits(worker_concurrency=4))
+    depth = pool_numbers(table, Pool("workers", queues=frozenset({"q"}), executors=("worker-*",)))
+    assert (depth.in_flight, depth.floor_replicas, depth.executor_ids_shared) == (9, 3, True)
+
+
+def test_pods_behind_a_shared_id_are_added_to_those_with_an_id_of_their_own() -> None:
+    table = read(
+        pending(9, executor="local"), pending(1, executor="worker-1"), limits=QueueLimits(worker_concurrency=4)
+    )
+    depth = pool_numbers(table, Pool("workers", queues=frozenset({"q"})))
+    assert (depth.busy_workers, depth.floor_replicas) == (2, 4)
 
 
 def test_rows_of_foreign_executors_still_use_up_global_concurrency() -> None:

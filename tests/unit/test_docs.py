@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
-from harness.program import run
+from harness.program import ProgramFailedError, run
 from queue_depth.settings.load import load
 from queue_depth.settings.model import Settings, settings_of
 
@@ -18,6 +19,19 @@ EXAMPLE = ROOT / "docs/example-config.yaml"
 
 def test_the_generated_pages_are_up_to_date() -> None:
     run(["python", ROOT / "docs/generate.py", "--check"])
+
+
+def test_all_that_is_generated_is_written_by_one_script(tmp_path: Path) -> None:
+    written = ("docs/configuration.md", "docs/example-config.yaml", "docs/metrics.md", "contract/openapi.json")
+    for folder in ("docs", "contract"):
+        (tmp_path / folder).mkdir()
+    script = shutil.copy(ROOT / "docs/generate.py", tmp_path / "docs")
+    run(["python", script])
+    for name in written:
+        assert (tmp_path / name).read_text() == (ROOT / name).read_text(), name
+    (tmp_path / "contract/openapi.json").write_text("{}")
+    with pytest.raises(ProgramFailedError, match=r"contract/openapi\.json is out of date"):
+        run(["python", script, "--check"])
 
 
 def test_the_example_holds_every_default() -> None:

@@ -99,6 +99,12 @@ def test_uvicorn_and_warnings_speak_through_the_same_log(configured: Configure) 
     assert [json.loads(line)["logger"] for line in lines()] == ["uvicorn.error", "py.warnings"]
 
 
+def test_what_any_stranger_can_make_uvicorn_say_is_not_logged(configured: Configure) -> None:
+    lines = configured()
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    assert lines() == []
+
+
 @pytest.mark.parametrize(
     ("text", "redacted"),
     [
@@ -110,6 +116,16 @@ def test_uvicorn_and_warnings_speak_through_the_same_log(configured: Configure) 
         ("postgres://h/db?user=u&password=hunter2&x=1", "postgres://h/db?user=u&password=***&x=1"),
         ("host=h PASSWORD=hunter2 user=u", "host=h PASSWORD=*** user=u"),
         ("password='hunter2 hunter2'", "password=***"),
+        ("host=h password = hunter2 user=u", "host=h password = *** user=u"),
+        ("password ='hunter2 hunter2' user=u", "password =*** user=u"),
+        (r"password='hun\'ter2 hunter2' user=u", "password=*** user=u"),
+        (r"password='hunter2 \\' user=u", "password=*** user=u"),
+        (r"'host=h password=\'hunter2 hunter2\''", "'host=h password=***"),
+        ("password='hunter2 hunter2", "password=***"),
+        (r"password=hunter2\ hunter2 user=u", "password=*** user=u"),
+        ("password=hun'ter2 user=u", "password=*** user=u"),
+        ("'host=h password=hunter2'", "'host=h password=***'"),
+        ("['password=hunter2', 'user=u']", "['password=***', 'user=u']"),
         ("http://h:8080/metrics", "http://h:8080/metrics"),
         ("postgres://u@h/db", "postgres://u@h/db"),
         ("mail to a@b: 12", "mail to a@b: 12"),

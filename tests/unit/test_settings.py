@@ -293,6 +293,8 @@ def test_partition_limits_contradict_a_queue_that_has_no_partitions(config: Path
     [
         ("pools: {p: {version: 1.10}}", "pools.p.version is 1.1: expected text; put it in quotes"),
         ("queues: {on: {}}", "queues has the key True: expected text; put it in quotes"),
+        ("queues: {on: 5}", "queues has the key True: expected text; put it in quotes"),
+        ("pools: {1: {x: 1, y: 2}}", "pools has the key 1: expected text; put it in quotes"),
         ("queues: {q: {concurency: 1}}", "queues.q.concurency: no such setting; did you mean concurrency?"),
         ("queues: {q: {rate_limit: {limit: 1}}}", "queues.q.rate_limit.period_seconds is missing"),
         ("queues: {'a b.c': {concurrency: 0}}", "queues['a b.c'].concurrency is 0"),
@@ -317,6 +319,17 @@ def test_a_mistake_in_the_file_is_named_by_its_place(config: Path, text: str, ex
     line = only_problem(config=config)
     assert line.startswith(f"file {config}")
     assert expected in line
+
+
+def test_a_wrong_key_hides_no_mistake_under_another(config: Path) -> None:
+    config.write_text("queues: {on: 5, '1': 5}")
+    assert [line.partition("queues")[2] for line in problems(config=config)] == [
+        " has the key True: expected text; put it in quotes",
+        (
+            ".1 is 5: expected a mapping, for example "
+            "{'orders': {'worker_concurrency': 4, 'rate_limit': {'limit': 100, 'period_seconds': 60}}}"
+        ),
+    ]
 
 
 def test_an_empty_file_sets_nothing(config: Path) -> None:

@@ -106,6 +106,7 @@ def test_the_explanation_names_what_makes_numbers_less_exact() -> None:
     ]
     (obstacle,) = lines_about("not scalable", text)
     assert obstacle.startswith('"nobodys": the queue is not registered')
+    assert lines_about("stranded", text) == ['"nobodys": 1 (unregistered_queue)']
 
 
 def test_the_explanation_is_bounded() -> None:

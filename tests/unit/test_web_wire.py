@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-import uvicorn
 
 from harness.reads import enqueued, read
 from harness.stores import store_of
 from harness.waiting import wait_until_async
 from harness.web import app_over
+from queue_depth import wiring
+from queue_depth.settings.model import Listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,26 +24,16 @@ if TYPE_CHECKING:
 async def served() -> AsyncIterator[int]:
     """Serve queues named `emails` and `..` on a free port, as the exporter does."""
     app = app_over(store_of(read(enqueued(1, "emails"), enqueued(1, ".."), enqueued(1, "a/b"), limits={})))
-    config = uvicorn.Config(
-        app,
-        host="127.0.0.1",
-        port=0,
-        http="httptools",
-        loop="none",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-    )
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
+    server = wiring.server_of(app)
+    listener = wiring.listening(Listen("127.0.0.1", 0))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
 
     async def has_started() -> bool:
         return server.started or serving.done()
 
     await wait_until_async(has_started, message="the server")
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
+    yield listener.getsockname()[1]
+    server.stop()
     await serving
 
 

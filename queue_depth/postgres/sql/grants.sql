@@ -7,6 +7,10 @@ DECLARE
     readable CONSTANT text [] := {columns};
     relation record;
 BEGIN
+    IF pg_catalog.to_regclass(format('%I.workflow_status', dbos_schema)) IS NULL THEN
+        RAISE EXCEPTION 'no table workflow_status in schema "%" of database "%"', dbos_schema, current_database()
+            USING HINT = 'Connect to the DBOS system database; name another schema with queue-depth grants --schema.';
+    END IF;
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', dbos_schema, reader);
     FOR relation IN
         SELECT c.relname AS name, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS columns

@@ -3,11 +3,18 @@
 (
     SELECT json_agg(json_build_array(v.application_name, v.version_name, v.version_timestamp))
     FROM (
-        SELECT DISTINCT ON ({application_name})
+        SELECT
             {application_name} AS application_name,
-            version_name,
+            max(version_name) AS version_name,
             version_timestamp
         FROM {schema}.application_versions
-        ORDER BY {application_name}, version_timestamp DESC, version_name DESC
+        INNER JOIN (
+            SELECT
+                {application_name} AS owner,
+                max(version_timestamp) AS newest
+            FROM {schema}.application_versions
+            GROUP BY {application_name}
+        ) AS n ON version_timestamp = n.newest AND {application_name} IS NOT DISTINCT FROM n.owner
+        GROUP BY {application_name}, version_timestamp
     ) AS v
 )

@@ -3,6 +3,7 @@ UNION ALL
 SELECT
     queue_name,
     queue_partition_key,
+    'waiting',
     {application_name},
     application_version,
     count(*)

@@ -1,5 +1,6 @@
 -- Every unfinished workflow, counted by what it has in common with others.
 -- $1 length of the in-flight window (ms).
+-- The columns are those of `WorkflowGroup`, in its order.
 -- Statuses are literals and each part names one, or no partial index would fit. A part per status is also the
 -- fastest: the executor of a waiting row is its enqueuer, and thousands of API pods would make thousands of groups.
 -- A row waits since it became ENQUEUED: updated_at, which recovery and resumption move and promotion does not.

@@ -65,16 +65,19 @@ def _tables() -> str:
     pool = described["pools"]["additionalProperties"]["properties"]
     found = list(values((CHART / "values.yaml").read_text(encoding="utf-8")))
     lines = ["", "### A pool", "", "| key | meaning | default |", "| --- | --- | --- |"]
-    set_already = {value.path[1:]: value.default for value in found if value.path[0] == "poolDefaults"}
+    parents = {value.path[:-1] for value in found}
+    set_already = {
+        value.path[1:]: value.default
+        for value in found
+        if value.path[0] == "poolDefaults" and value.path not in parents
+    }
     lines += _rows(pool, described["poolDefaults"]["properties"], set_already, ())
     lines += ["", "### Everything else", "", "| value | meaning | default |", "| --- | --- | --- |"]
     for path, comment, default in found:
         if path[0] in ("pools", "poolDefaults") and len(path) > 1:
             continue
-        shown = "" if isinstance(default, dict) and default and path != ("config",) else _code(default)
-        if path[0] == "exporter" and isinstance(default, dict) and default and len(path) > 1:
-            shown = _code(default)
-        lines.append(f"| `{'.'.join(path)}` | {comment} | {'' if path == ('poolDefaults',) else shown} |")
+        has_parts = any(other.path[:-1] == path for other in found)
+        lines.append(f"| `{'.'.join(path)}` | {comment} | {'' if has_parts else _code(default)} |")
     lines += ["", "### The exporter's configuration (`config`)", "", "| key | meaning |", "| --- | --- |"]
     lines += [f"| `{name}` | {field['description']} |" for name, field in described["config"]["properties"].items()]
     return "\n".join([*lines, "", ""])

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import chart
 from queue_depth.contract import openapi
 from queue_depth.metrics import reference as metrics
 from queue_depth.settings import reference as settings
@@ -16,6 +17,8 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/example-config.yaml": settings.example,
     "docs/metrics.md": metrics.markdown,
     "contract/openapi.json": openapi.rendered,
+    "helm/queue-depth/values.schema.json": chart.schema,
+    "helm/queue-depth/README.md": chart.readme,
 }
 
 

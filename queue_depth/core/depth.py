@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from queue_depth.core.eligibility import Stranding, Takers
 from queue_depth.core.limits import QueueLimits
-from queue_depth.core.liveness import SHARED_EXECUTOR_IDS, Liveness, LivenessView
+from queue_depth.core.liveness import SHARED_EXECUTOR_IDS, Liveness
 from queue_depth.core.pool import Pool
 from queue_depth.core.replicas import pods_for, wanted_for, why_not_scalable
 from queue_depth.core.runnable import runnable, startable_in_partition
 from queue_depth.core.table import PartitionGroup, RateLimitedStarts, Status, WorkflowGroup, is_internal
-from queue_depth.core.versions import Versions, live_rows, same_application
+from queue_depth.core.versions import Pending, Versions, same_application
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,8 @@ class QueueRows:
     Attributes:
         name: The queue's name.
         limits: Its limits; None where the queue is neither registered nor configured.
-        groups: Its unfinished rows.
+        waiting: Its rows that do not run: ENQUEUED and DELAYED.
+        pending: Its PENDING rows.
         partitions: Its partitions with waiting rows.
         starts: Its starts within the rate limit period.
         unregistered_may_run: See `TableRead.unregistered_may_run`.
@@ -29,10 +30,28 @@ class QueueRows:
 
     name: str
     limits: QueueLimits | None
-    groups: tuple[WorkflowGroup, ...] = ()
+    waiting: tuple[WorkflowGroup, ...] = ()
+    pending: tuple[Pending, ...] = ()
     partitions: tuple[PartitionGroup, ...] = ()
     starts: tuple[RateLimitedStarts, ...] = ()
     unregistered_may_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Running work, and who holds it.
+
+    Attributes:
+        executors: Ids of the executors that hold it.
+        workflows: How many workflows.
+        under_shared_ids: How many of them under an id that several processes may share.
+        recoverable: Whether some more belongs to a dead executor and may still be recovered.
+    """
+
+    executors: frozenset[str | None]
+    workflows: int
+    under_shared_ids: int
+    recoverable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +62,20 @@ class QueueDepth:
         queue_length: ENQUEUED rows.
         delayed: DELAYED rows whose time has not come.
         delayed_due: DELAYED rows whose time has come: backlog that nobody promotes at zero pods.
-        in_flight: PENDING rows that run, as far as can be known.
+        running: Its PENDING rows that run, as far as can be known.
         runnable: Rows that could start now if there were pods.
         stranded: Waiting rows that nobody can take, by reason.
         oldest_ms: Since when the oldest waiting row has been waiting (epoch milliseconds); None: none waits.
         wanted: Pods that could run what can run; 0 when nothing can start.
         held: Pods that the running work fills at least.
-        held_by_shared: The same, of what runs under an id that several processes share.
+        held_by_shared: The same, of what runs under shared ids.
         not_scalable: Why more pods cannot help; empty when they can.
     """
 
     queue_length: int
     delayed: int
     delayed_due: int
-    in_flight: int
+    running: Running
     runnable: int
     stranded: Mapping[Stranding, int]
     oldest_ms: int | None
@@ -65,20 +84,10 @@ class QueueDepth:
     held_by_shared: int
     not_scalable: str
 
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Running work held by a pool's executors.
-
-    Attributes:
-        executors: Ids of the executors that hold it.
-        workflows: How many workflows.
-        recoverable: Whether some of it belongs to a dead executor and may still be recovered.
-    """
-
-    executors: frozenset[str | None]
-    workflows: int
-    recoverable: bool
+    @property
+    def in_flight(self) -> int:
+        """Its running workflows."""
+        return self.running.workflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +124,15 @@ class PoolDepth:
     worker_concurrency: int | None
 
 
-def queue_depth(rows: QueueRows, pool: Pool, versions: Versions, liveness: LivenessView) -> QueueDepth:
+def queue_depth(rows: QueueRows, pool: Pool, versions: Versions) -> QueueDepth:
     """Count one queue for a pool."""
     limits = rows.limits or QueueLimits()
     if limits.application is None and pool.application is not None:
         # Nobody owns the queue, so rows of other applications are other pools' work, not stranded.
         rows = _of_application(rows, pool.application)
     application = pool.application or limits.application
-    takers = Takers(_is_polled(rows, liveness), limits.application, application, pool.version, versions)
-    mine = [group for group in rows.groups if takers.concerns(group.application, group.version)]
+    takers = Takers(_is_polled(rows), limits.application, application, pool.version, versions)
+    mine = [group for group in rows.waiting if takers.concerns(group.application, group.version)]
     waiting, stranded = _waiting(mine, takers, partitioned=limits.partitioned)
     partitions = tuple(
         (
@@ -134,80 +143,68 @@ def queue_depth(rows: QueueRows, pool: Pool, versions: Versions, liveness: Liven
         )
         for group in rows.partitions
     )
-    pending = [
-        group
-        for group in rows.groups
-        if group.status is Status.PENDING and same_application(group.application, application)
-    ]
+    pending = [held for held in rows.pending if same_application(held.group.application, application)]
     startable = runnable(
         limits,
         waiting=waiting,
-        pending=sum(group.count for group in pending),
+        pending=sum(held.group.count for held in pending),
         started=sum(starts.count for starts in rows.starts if same_application(starts.application, application)),
         partitions=partitions,
     )
-    running = [(group.executor, live_rows(group, liveness)) for group in pending if _may_run_in(pool, group)]
-    in_flight = sum(live for _, live in running)
-    shared_in_flight = sum(live for executor, live in running if executor in SHARED_EXECUTOR_IDS)
+    running = running_in(pool, pending)
     return QueueDepth(
         queue_length=_count(mine, Status.ENQUEUED, due=False),
         delayed=_count(mine, Status.DELAYED, due=False),
         delayed_due=_count(mine, Status.DELAYED, due=True),
-        in_flight=in_flight,
+        running=running,
         runnable=startable,
         stranded=stranded,
         oldest_ms=min((g.oldest_ms for g in mine if g.waits and g.oldest_ms is not None), default=None),
         wanted=wanted_for(
-            limits, runnable=startable, in_flight=in_flight, partitions=partitions, application=application
+            limits, runnable=startable, in_flight=running.workflows, partitions=partitions, application=application
         ),
-        held=pods_for(in_flight, limits.worker_concurrency),
-        held_by_shared=pods_for(shared_in_flight, limits.worker_concurrency),
+        held=pods_for(running.workflows, limits.worker_concurrency),
+        held_by_shared=pods_for(running.under_shared_ids, limits.worker_concurrency),
         not_scalable=why_not_scalable(rows.limits, internal=is_internal(rows.name)),
     )
 
 
-def held_by(pool: Pool, groups: Iterable[WorkflowGroup], application: str | None, liveness: LivenessView) -> Held:
-    """What the pool's executors hold of these groups (PENDING ones count)."""
-    candidates = [
-        group
-        for group in groups
-        if group.status is Status.PENDING
-        and same_application(group.application, application)
-        and _may_run_in(pool, group)
-    ]
-    running = [(group.executor, live_rows(group, liveness)) for group in candidates]
-    return Held(
-        executors=frozenset(executor for executor, live in running if live),
-        workflows=sum(live for _, live in running),
-        recoverable=any(g.recent and liveness.of(g.executor) is Liveness.DEAD for g in candidates),
-    )
+def running_in(pool: Pool, pending: Iterable[Pending]) -> Running:
+    """What the pool's executors run of these rows."""
+    executors: set[str | None] = set()
+    workflows = under_shared_ids = 0
+    recoverable = False
+    for group, liveness, live in pending:
+        if not _may_run_in(pool, group):
+            continue
+        if live:
+            executors.add(group.executor)
+            workflows += live
+            if group.executor in SHARED_EXECUTOR_IDS:
+                under_shared_ids += live
+        recoverable = recoverable or (liveness is Liveness.DEAD and group.recent > 0)
+    return Running(frozenset(executors), workflows, under_shared_ids, recoverable)
 
 
-def pool_depth(
-    pool: Pool, queues: Iterable[QueueRows], elsewhere: Held, versions: Versions, liveness: LivenessView
-) -> PoolDepth:
+def pool_depth(pool: Pool, queues: Iterable[QueueRows], elsewhere: Running, versions: Versions) -> PoolDepth:
     """Count a pool.
 
     Args:
         pool: The pool.
         queues: The queues it serves.
-        elsewhere: What its executors hold outside those queues: queue-less work, and the internal queue's
+        elsewhere: What its executors run outside those queues: queue-less work, and the internal queue's
             where that is not among them.
         versions: What the read says of versions.
-        liveness: What is known of executors.
     """
     served = {rows.name: rows for rows in queues}
-    depths = {name: queue_depth(rows, pool, versions, liveness) for name, rows in served.items()}
-    held = [
-        held_by(pool, rows.groups, pool.application or (rows.limits.application if rows.limits else None), liveness)
-        for rows in served.values()
-    ]
-    executors = elsewhere.executors.union(*(part.executors for part in held))
+    depths = {name: queue_depth(rows, pool, versions) for name, rows in served.items()}
+    running = [elsewhere, *(depth.running for depth in depths.values())]
+    executors = frozenset[str | None]().union(*(part.executors for part in running))
     shared = executors & SHARED_EXECUTOR_IDS
     named = len(executors) - len(shared)
     # Processes that share an id are as many as their work fills at least.
     sharing = max(int(bool(shared)), *(depth.held_by_shared for depth in depths.values()), 0)
-    recoverable = elsewhere.recoverable or any(part.recoverable for part in held)
+    recoverable = any(part.recoverable for part in running)
     floor = max(named + sharing, int(recoverable), *(depth.held for depth in depths.values()), 0)
     startable = sum(depth.runnable for depth in depths.values())
     wanted = max((depth.wanted for depth in depths.values()), default=0)
@@ -255,18 +252,22 @@ def _may_run_in(pool: Pool, group: WorkflowGroup) -> bool:
     return pool.has_executor(group.executor) and (pool.version is None or group.version in {None, pool.version})
 
 
-def _is_polled(rows: QueueRows, liveness: LivenessView) -> bool:
+def _is_polled(rows: QueueRows) -> bool:
     """Whether any process polls the queue: it is registered, may live in code, or its work runs."""
     return (
         rows.limits is not None
         or is_internal(rows.name)
         or rows.unregistered_may_run
-        or any(group.status is Status.PENDING and live_rows(group, liveness) for group in rows.groups)
+        or any(held.live for held in rows.pending)
     )
 
 
 def _of_application(rows: QueueRows, application: str) -> QueueRows:
-    return replace(rows, groups=tuple(g for g in rows.groups if same_application(g.application, application)))
+    return replace(
+        rows,
+        waiting=tuple(group for group in rows.waiting if same_application(group.application, application)),
+        pending=tuple(held for held in rows.pending if same_application(held.group.application, application)),
+    )
 
 
 def _count(groups: Iterable[WorkflowGroup], status: Status, *, due: bool) -> int:

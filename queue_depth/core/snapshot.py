@@ -2,19 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import chain
 
-from queue_depth.core.depth import Held, PoolDepth, QueueDepth, QueueRows, held_by, pool_depth, queue_depth
+from queue_depth.core.depth import PoolDepth, QueueDepth, QueueRows, Running, pool_depth, queue_depth, running_in
 from queue_depth.core.liveness import NO_WITNESS, LivenessView
 from queue_depth.core.pool import Pool, queue_pool
 from queue_depth.core.table import (
     INTERNAL_QUEUE,
     PartitionGroup,
     RateLimitedStarts,
+    Status,
     TableRead,
     WorkflowGroup,
     is_internal,
 )
-from queue_depth.core.versions import same_application, versions_of
+from queue_depth.core.versions import Pending, pending_of, same_application, versions_of
 
 
 class Snapshot:
@@ -31,31 +33,36 @@ class Snapshot:
     ) -> None:
         self.read = read
         self._pools = dict(pools or {})
-        self._liveness = liveness
-        self._versions = versions_of(read.groups, read.latest_versions, liveness)
-        groups: dict[str, list[WorkflowGroup]] = defaultdict(list)
+        waiting: dict[str, list[WorkflowGroup]] = defaultdict(list)
+        pending: dict[str, list[Pending]] = defaultdict(list)
+        queueless: list[Pending] = []
         partitions: dict[str, list[PartitionGroup]] = defaultdict(list)
         starts: dict[str, list[RateLimitedStarts]] = defaultdict(list)
         for group in read.groups:
-            if group.queue is not None:
-                groups[group.queue].append(group)
+            if group.status is Status.PENDING:
+                held = queueless if group.queue is None else pending[group.queue]
+                held.append(pending_of(group, liveness))
+            elif group.queue is not None:
+                waiting[group.queue].append(group)
         for partition in read.partitions:
             partitions[partition.queue].append(partition)
         for start in read.starts:
             starts[start.queue].append(start)
+        self._versions = versions_of(chain(queueless, *pending.values()), read.latest_versions)
+        self._queueless = tuple(queueless)
         configured = {name for pool in self._pools.values() for name in pool.queues or ()}
         self._queues = {
             name: QueueRows(
                 name=name,
                 limits=read.limits.get(name),
-                groups=tuple(groups.get(name, ())),
+                waiting=tuple(waiting.get(name, ())),
+                pending=tuple(pending.get(name, ())),
                 partitions=tuple(partitions.get(name, ())),
                 starts=tuple(starts.get(name, ())),
                 unregistered_may_run=read.unregistered_may_run,
             )
-            for name in sorted({*groups, *read.limits, *configured})
+            for name in sorted({*waiting, *pending, *read.limits, *configured})
         }
-        self._queueless = tuple(group for group in read.groups if group.queue is None)
         self._names = tuple(self._queues)
         # Every application has it: asked for while it is empty, its numbers are 0.
         self._queues.setdefault(INTERNAL_QUEUE, QueueRows(INTERNAL_QUEUE, limits=None))
@@ -63,7 +70,7 @@ class Snapshot:
         # Nearly sorted already, which makes it cheap where there are very many queues.
         self._pool_names = tuple(sorted([*self._names, *(name for name in self._pools if name not in self._queues)]))
         self._depths: dict[Pool, PoolDepth] = {}
-        self._elsewhere: dict[tuple[object, ...], Held] = {}
+        self._elsewhere: dict[tuple[object, ...], Running] = {}
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -95,13 +102,13 @@ class Snapshot:
         Raises:
             KeyError: The queue is not in `queues`.
         """
-        return queue_depth(self._queues[name], queue_pool(name), self._versions, self._liveness)
+        return queue_depth(self._queues[name], queue_pool(name), self._versions)
 
     def _depth(self, pool: Pool) -> PoolDepth:
         depth = self._depths.get(pool)
         if depth is None:
             served = self._served_by(pool)
-            depth = pool_depth(pool, served, self._held_elsewhere(pool, served), self._versions, self._liveness)
+            depth = pool_depth(pool, served, self._running_elsewhere(pool, served), self._versions)
             self._depths[pool] = depth
         return depth
 
@@ -115,18 +122,19 @@ class Snapshot:
         names = pool.queues if pool.by_queue else sorted({*pool.queues, *self._internal})
         return [self._queues[name] for name in names if name in self._queues]
 
-    def _held_elsewhere(self, pool: Pool, served: list[QueueRows]) -> Held:
+    def _running_elsewhere(self, pool: Pool, served: list[QueueRows]) -> Running:
         """Work that any process of the application may hold, whatever queues it listens to."""
         served_names = {rows.name for rows in served}
         internal = tuple(name for name in self._internal if name not in served_names)
-        groups = self._queueless + tuple(group for name in internal for group in self._queues[name].groups)
         application = pool.application or _owner(served)
         # Queues of one owner share the answer: thousands of executors are not counted again for each of them.
         key = (application, pool.version, pool.executors, internal)
-        held = self._elsewhere.get(key)
-        if held is None:
-            held = self._elsewhere[key] = held_by(pool, groups, application, self._liveness)
-        return held
+        running = self._elsewhere.get(key)
+        if running is None:
+            pending = chain(self._queueless, *(self._queues[name].pending for name in internal))
+            mine = (held for held in pending if same_application(held.group.application, application))
+            running = self._elsewhere[key] = running_in(pool, mine)
+        return running
 
 
 def _owner(queues: list[QueueRows]) -> str | None:

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from queue_depth.core.liveness import Liveness, LivenessView
-from queue_depth.core.table import LatestVersion, Status, WorkflowGroup
+from queue_depth.core.table import LatestVersion, WorkflowGroup
 
 
 def same_application(one: str | None, other: str | None) -> bool:
@@ -13,18 +14,31 @@ def same_application(one: str | None, other: str | None) -> bool:
     return one is None or other is None or one == other
 
 
-def live_rows(group: WorkflowGroup, liveness: LivenessView) -> int:
-    """PENDING rows of the group that run, as far as can be known.
+class Pending(NamedTuple):
+    """PENDING rows and what is known of the process that holds them.
 
-    All of them on a process known to live, none on a dead one, and in doubt those dequeued within the window.
+    Attributes:
+        group: The rows.
+        liveness: Of their executor.
+        live: How many of them run, as far as can be known: all on a process known to live, none on a dead one,
+            and in doubt those dequeued within the window.
     """
-    match liveness.of(group.executor):
+
+    group: WorkflowGroup
+    liveness: Liveness
+    live: int
+
+
+def pending_of(group: WorkflowGroup, view: LivenessView) -> Pending:
+    """Join PENDING rows with what is known of their executor."""
+    liveness = view.of(group.executor)
+    match liveness:
         case Liveness.ALIVE | Liveness.TERMINATING:
-            return group.count
+            return Pending(group, liveness, group.count)
         case Liveness.DEAD:
-            return 0
+            return Pending(group, liveness, 0)
         case Liveness.UNKNOWN:
-            return group.recent
+            return Pending(group, liveness, group.recent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +78,7 @@ class Versions:
         return version is None or not latest or version in latest or self.is_running(application, version)
 
 
-def versions_of(
-    groups: Iterable[WorkflowGroup], latest_rows: Iterable[LatestVersion], liveness: LivenessView
-) -> Versions:
+def versions_of(pending: Iterable[Pending], latest_rows: Iterable[LatestVersion]) -> Versions:
     """Gather what a read says of versions.
 
     The latest version is that of the greatest `version_timestamp` among the application's own rows and those
@@ -86,9 +98,9 @@ def versions_of(
     others = frozenset({nameless.version} if nameless else ())
     latest_of[None] = others.union(*latest_of.values())
     running: dict[str, set[str | None]] = defaultdict(set)
-    for group in groups:
-        takes_more = liveness.of(group.executor) is not Liveness.TERMINATING
-        if group.status is Status.PENDING and group.version and takes_more and live_rows(group, liveness) > 0:
+    for group, liveness, live in pending:
+        # A process that is terminating takes no more.
+        if live and group.version and liveness is not Liveness.TERMINATING:
             running[group.version].add(group.application)
     return Versions(latest_of, others, {version: frozenset(owners) for version, owners in running.items()})
 

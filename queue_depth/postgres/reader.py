@@ -156,7 +156,8 @@ class PostgresTableReader:
     async def _table_read(
         self, connection: asyncpg.Connection, known: _Known, groups: list[asyncpg.Record], catalog: asyncpg.Record
     ) -> TableRead:
-        now_ms, lag_seconds = catalog["now_ms"], catalog["lag_seconds"]
+        now_ms = catalog["now_ms"]
+        lag_seconds = await connection.fetchval(sql.LAG) if catalog["is_standby"] else 0.0
         if lag_seconds is None:
             raise ReadError("the standby cannot tell how far it is behind: it has replayed no commit yet")
         limits = resolve_all(

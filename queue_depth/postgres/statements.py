@@ -30,6 +30,7 @@ def literal(text: str) -> str:
 
 COLUMNS = _load("columns")
 INDEXES = _load("indexes")
+LAG = _load("lag")
 ROLE = _load("role")
 
 
@@ -49,7 +50,7 @@ class Statements:
     """The statements of a refresh, for one schema.
 
     Attributes:
-        catalog: Clock, lag, shape, queues, versions; one row.
+        catalog: Clock, standby or not, shape, queues, versions; one row.
         workflows: Every unfinished workflow, grouped.
         starts: Recent starts of queues with a rate limit.
         partitions: Partitions of partitioned queues; None where the schema has no partition keys.

@@ -25,6 +25,9 @@ def test_all_that_is_generated_is_written_by_one_script(tmp_path: Path) -> None:
     written = ("docs/configuration.md", "docs/example-config.yaml", "docs/metrics.md", "contract/openapi.json")
     for folder in ("docs", "contract"):
         (tmp_path / folder).mkdir()
+    # Of the chart's files parts are generated, so they are there before.
+    shutil.copytree(ROOT / "helm/queue-depth", tmp_path / "helm/queue-depth")
+    shutil.copy(ROOT / "docs/chart.py", tmp_path / "docs")
     script = shutil.copy(ROOT / "docs/generate.py", tmp_path / "docs")
     run(["python", script])
     for name in written:

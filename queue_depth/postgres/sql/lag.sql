@@ -1,0 +1,20 @@
+-- How far a standby is behind its primary, in seconds; NULL when it cannot tell.
+-- None while it is connected and has replayed all it received; otherwise the age of the last replayed commit.
+-- A connection may be dead and not yet known as such. After half of wal_receiver_timeout a standby asks a silent primary
+-- for an answer; a primary that is silent for longer was last heard so long ago. Only some roles may see when that was.
+SELECT
+    coalesce(
+        (
+            SELECT CASE WHEN silence > 0.6 * nullif(patience, '0') THEN extract(EPOCH FROM silence) ELSE 0 END
+            FROM
+                pg_catalog.pg_stat_wal_receiver,
+                LATERAL (SELECT now() - last_msg_receipt_time) AS heard (silence),
+                LATERAL (SELECT current_setting('wal_receiver_timeout')::interval) AS setting (patience)
+            WHERE pid IS NOT NULL AND pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn()
+        ),
+        (
+            SELECT greatest(0, extract(EPOCH FROM now() - replayed_at))
+            FROM pg_last_xact_replay_timestamp() AS replayed_at
+            WHERE replayed_at IS NOT NULL
+        )
+    )::float8 AS lag_seconds

@@ -50,7 +50,10 @@ _NOTES = (
         "each row for its version, executor and times. A table with work in flight is in that state for moments only."
     ),
     "Buffers are pages of 8 kB, as pg_stat_statements counted them for all statements that were really sent.",
-    "Finished workflows were inserted as such, without the updates they would have gone through. Rows in flight lie closer together than after days of work.",
+    (
+        "Finished workflows were inserted as such, without the updates they would have gone through. "
+        "Rows in flight lie closer together than after days of work."
+    ),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ EXAMPLE = ROOT / "docs/example-config.yaml"
 
 
 def test_the_generated_pages_are_up_to_date() -> None:
-    run(["python", ROOT / "docs/generate.py", "--check"])
+    run([sys.executable, ROOT / "docs/generate.py", "--check"])
 
 
 def test_all_that_is_generated_is_written_by_one_script(tmp_path: Path) -> None:
@@ -29,12 +30,12 @@ def test_all_that_is_generated_is_written_by_one_script(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "helm/queue-depth", tmp_path / "helm/queue-depth")
     shutil.copy(ROOT / "docs/chart.py", tmp_path / "docs")
     script = shutil.copy(ROOT / "docs/generate.py", tmp_path / "docs")
-    run(["python", script])
+    run([sys.executable, script])
     for name in written:
         assert (tmp_path / name).read_text() == (ROOT / name).read_text(), name
     (tmp_path / "contract/openapi.json").write_text("{}")
     with pytest.raises(ProgramFailedError, match=r"contract/openapi\.json is out of date"):
-        run(["python", script, "--check"])
+        run([sys.executable, script, "--check"])
 
 
 def test_the_example_holds_every_default() -> None:

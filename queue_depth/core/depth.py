@@ -8,7 +8,7 @@ from queue_depth.core.eligibility import Stranding, Takers
 from queue_depth.core.limits import QueueLimits
 from queue_depth.core.liveness import SHARED_EXECUTOR_IDS, Liveness
 from queue_depth.core.pool import Pool
-from queue_depth.core.replicas import pods_for, wanted_for, why_not_scalable
+from queue_depth.core.replicas import beyond_tolerance, pods_for, wanted_for, why_not_scalable
 from queue_depth.core.runnable import runnable, startable_in_partition
 from queue_depth.core.table import PartitionGroup, RateLimitedStarts, Status, WorkflowGroup, is_internal
 from queue_depth.core.versions import Pending, Versions, same_application
@@ -216,7 +216,7 @@ def pool_depth(pool: Pool, queues: Iterable[QueueRows], elsewhere: Running, vers
         runnable=startable,
         busy_workers=named + bool(shared),
         floor_replicas=floor,
-        wanted_replicas=max(floor, wanted) if startable else 0,
+        wanted_replicas=beyond_tolerance(max(floor, wanted), floor, pool.hpa_tolerance) if startable else 0,
         stranded=sum(sum(depth.stranded.values()) for depth in depths.values()),
         oldest_ms=min((d.oldest_ms for d in depths.values() if d.oldest_ms is not None), default=None),
         other_in_flight=elsewhere.workflows,

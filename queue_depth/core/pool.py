@@ -17,6 +17,8 @@ class Pool:
         version: The one application version its pods run; None: whatever runs, and the latest.
         executors: Patterns of its executor ids (`*`, `?`, `[…]`), so that work of other pods of the application,
             such as an API's, does not hold up this pool; empty: any executor.
+        hpa_tolerance: Difference that the pool's HPA ignores (Kubernetes: 0.1), where it cannot be told to ignore
+            none; 0 where it can.
         by_queue: The pool is one queue asked for by its name: its answer counts that queue's rows only.
     """
 
@@ -25,6 +27,7 @@ class Pool:
     application: str | None = None
     version: str | None = None
     executors: tuple[str, ...] = ()
+    hpa_tolerance: float = 0.0
     by_queue: bool = False
 
     def has_executor(self, executor: str | None) -> bool:

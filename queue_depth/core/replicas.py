@@ -44,6 +44,15 @@ def wanted_for(
     return wanted
 
 
+def beyond_tolerance(wanted: int, floor: int, tolerance: float) -> int:
+    """Enough pods that an HPA with this tolerance acts: it keeps n pods while they are wanted to be n (1 + tolerance).
+
+    All pods are taken to be busy, so that their number is the floor: had some been idle, they would have taken what
+    waits. With the HPA's default of 0.1, ten full pods and one workflow that waits want twelve, not eleven.
+    """
+    return max(wanted, int(floor * (1 + tolerance)) + 1) if tolerance and wanted > floor else wanted
+
+
 def why_not_scalable(limits: QueueLimits | None, *, internal: bool) -> str:
     """Why more pods cannot help this queue, with the mend; empty when they can."""
     if internal:

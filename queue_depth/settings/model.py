@@ -228,6 +228,14 @@ class PoolSettings(_Strict):
         ),
         examples=[["shop-worker-*"]],
     )
+    hpa_tolerance: Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1, allow_inf_nan=False)] = Field(
+        default=0.0,
+        description=(
+            "Difference that the pool's HPA ignores, where its `tolerance` cannot be set to 0 (before Kubernetes "
+            "1.35): 0.1 unless the cluster was told otherwise. `wanted_replicas` is then raised beyond it."
+        ),
+        examples=[0.1],
+    )
 
     def pool(self, name: str) -> Pool:
         """The pool in the model's terms."""
@@ -237,6 +245,7 @@ class PoolSettings(_Strict):
             application=self.application,
             version=self.version,
             executors=self.executors,
+            hpa_tolerance=self.hpa_tolerance,
         )
 
 

@@ -247,6 +247,26 @@ def test_the_hpa_ignores_no_difference_where_the_cluster_can(kubernetes: str, to
     assert up.get("tolerance") == tolerance
 
 
+@pytest.mark.parametrize(
+    ("kubernetes", "told", "expected"),
+    [
+        ("1.34.1", "{}", 0.1),
+        ("1.34.1", "scaleUpTolerance: always", None),
+        ("1.34.1", "scaled: false", None),
+        ("1.34.1", "hpa_tolerance: 0.2", 0.2),
+        ("1.34.1", "behavior: {scaleUp: {tolerance: '0.05'}}", None),
+        ("1.35.0", "{}", None),
+        ("1.35.0", "scaleUpTolerance: never", 0.1),
+    ],
+)
+def test_where_the_hpa_ignores_differences_the_exporter_asks_for_more(
+    kubernetes: str, told: str, expected: float | None
+) -> None:
+    rendered = render(pool(told), kubernetes=kubernetes)
+    text = one(rendered, "ConfigMap", "r-queue-depth")["data"]["config.yaml"]
+    assert yaml.safe_load(text)["pools"]["emails"].get("hpa_tolerance") == expected
+
+
 @pytest.mark.parametrize(("kubernetes", "told"), [("1.34.0", True), ("1.35.0", False)])
 def test_a_cluster_whose_hpa_ignores_small_differences_is_told_of(tmp_path: Path, kubernetes: str, told: bool) -> None:  # noqa: FBT001 - a parameter
     # Helm renders notes only against a cluster, so here they are an object.

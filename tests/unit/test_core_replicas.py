@@ -347,3 +347,26 @@ def test_a_dead_executor_s_work_outside_the_queues_holds_one_pod_too() -> None:
 
 def test_a_pool_of_several_queues_has_no_one_worker_concurrency() -> None:
     assert pool_numbers(read(limits=AB), Pool("workers", queues=BOTH)).worker_concurrency is None
+
+
+@pytest.mark.parametrize(
+    ("busy", "waiting", "tolerance", "wanted"),
+    [
+        (10, 1, 0.0, 11),
+        (10, 1, 0.1, 12),  # 11 of 10 pods is a difference of 10 %, which the HPA ignores
+        (9, 1, 0.1, 10),  # 10 of 9 is more
+        (10, 9, 0.1, 13),  # what is wanted is beyond it already
+        (10, 0, 0.1, 0),  # nothing waits
+        (0, 1, 0.1, 1),
+        (100, 1, 0.1, 111),
+    ],
+)
+def test_where_the_hpa_ignores_small_differences_wanted_is_beyond_them(
+    busy: int, waiting: int, tolerance: float, wanted: int
+) -> None:
+    groups = [pending(4, executor=f"worker-{number}") for number in range(busy)]
+    groups += [enqueued(waiting)] if waiting else []
+    pool = Pool("workers", queues=frozenset({"q"}), hpa_tolerance=tolerance)
+    depth = pool_numbers(read(*groups, limits=QueueLimits(worker_concurrency=4)), pool)
+    assert depth.wanted_replicas == wanted
+    assert depth.floor_replicas == busy

@@ -18,11 +18,15 @@ Sprig's mergeOverwrite takes an explicit 0 or false for absent in some releases.
 
 {{/* Keys of a pool that are the exporter's configuration. All others are about its ScaledObject. */}}
 {{- define "queue-depth.exporterKeys" -}}
-queues application version executors
+queues application version executors hpa_tolerance
 {{- end -}}
 
-{{/* `pools` of the exporter's configuration file, as JSON: every pool that is scaled, and those that others scale. */}}
+{{/*
+`pools` of the exporter's configuration file, as JSON: every pool that is scaled, and those that others scale.
+Where the HPA ignores a difference of 10 %, the exporter asks for enough pods to be beyond it.
+*/}}
 {{- define "queue-depth.exporterPools" -}}
+{{- $root := . -}}
 {{- $keys := splitList " " (include "queue-depth.exporterKeys" .) -}}
 {{- $pools := dict -}}
 {{- range $name, $pool := .Values.pools -}}
@@ -31,6 +35,10 @@ queues application version executors
 {{- if hasKey $pool $key -}}
 {{- $_ := set $known $key (get $pool $key) -}}
 {{- end -}}
+{{- end -}}
+{{- $merged := include "queue-depth.merged" (dict "base" $root.Values.poolDefaults "over" $pool) | fromJson -}}
+{{- if and $merged.scaled (not (hasKey $known "hpa_tolerance")) (not (include "queue-depth.ignoresNothing" (dict "root" $root "pool" $merged))) -}}
+{{- $_ := set $known "hpa_tolerance" 0.1 -}}
 {{- end -}}
 {{- $_ := set $pools $name $known -}}
 {{- end -}}
@@ -80,6 +88,13 @@ queues application version executors
 {{- define "queue-depth.hasTolerance" -}}
 {{- $version := .root.Capabilities.KubeVersion.Version -}}
 {{- if or (eq .pool.scaleUpTolerance "always") (and (eq .pool.scaleUpTolerance "auto") (semverCompare ">=1.35.0-0" $version)) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* Whether the HPA acts on every difference: "true" or empty. Takes a dict of `root`, `pool` (with the defaults). */}}
+{{- define "queue-depth.ignoresNothing" -}}
+{{- if or (include "queue-depth.hasTolerance" .) (hasKey (default dict .pool.behavior.scaleUp) "tolerance") -}}
 true
 {{- end -}}
 {{- end -}}

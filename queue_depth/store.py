@@ -106,15 +106,16 @@ class SnapshotStore:
         Raises:
             NoFreshSnapshotError: There is none, or it is older than the limit; the text names the cause.
         """
-        cause = f": {self.error}" if self.error else ""
+        error = self.error
+        cause = f": {error}" if error else ""
         published = self._published
         if published is None:
-            reason = self.error.reason if self.error else "not_ready"
+            reason = error.reason if error else "not_ready"
             raise NoFreshSnapshotError(reason, f"no refresh has succeeded yet{cause}")
         lag = published.snapshot.read.lag_seconds
         age = self._monotonic() - published.read_at + lag
         if age > self._max_age:
-            reason = self.error.reason if self.error else "stale"
+            reason = error.reason if error else "stale"
             lagging = f" ({lag:.1f} s of it replication lag)" if lag >= 1 else ""
             text = f"the last snapshot is {age:.1f} s old{lagging}, the limit is {self._max_age:g} s{cause}"
             raise NoFreshSnapshotError(reason, text)

@@ -49,7 +49,7 @@ def advice(snapshot: Snapshot) -> Iterator[Advice]:
     waiting = {group.queue for group in read.groups if group.waits and group.queue is not None}
     for name in sorted(waiting):
         for reason, count in snapshot.queue_detail(name).stranded.items():
-            yield Advice(Topic.STRANDED, f"{quoted(name)}: {count} ({reason.value}){_latest(snapshot, reason)}")
+            yield Advice(Topic.STRANDED, f"{quoted(name)}: {count} ({reason.value}): {_mend(snapshot, reason)}")
     for pool in snapshot.configured_pools:
         yield from (Advice(Topic.POOL, f"{quoted(pool.name)}: {text}") for text in _mistakes(snapshot, pool))
     internal = snapshot.queue(INTERNAL_QUEUE)
@@ -66,13 +66,19 @@ def quoted(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _latest(snapshot: Snapshot, reason: Stranding) -> str:
-    if reason is not Stranding.VERSION:
-        return ""
-    latest = ", ".join(sorted(quoted(row.version) for row in snapshot.read.latest_versions)[:3])
-    return (
-        f": neither running nor the latest, which is {latest}; after a rollback set the latest version, or pin a pool"
-    )
+def _mend(snapshot: Snapshot, reason: Stranding) -> str:
+    match reason:
+        case Stranding.UNREGISTERED_QUEUE:
+            return "no process polls it; register it, or set its limits under queues.<name> in the configuration"
+        case Stranding.OTHER_APPLICATION:
+            return "enqueue under the application that owns the queue"
+        case Stranding.NO_PARTITION_KEY:
+            return "the queue is partitioned; enqueue with a partition key"
+        case Stranding.VERSION:
+            latest = ", ".join(sorted(quoted(row.version) for row in snapshot.read.latest_versions)[:3])
+            return (
+                f"neither running nor the latest ({latest}); after a rollback set the latest version, or pin the pool's"
+            )
 
 
 def _mistakes(snapshot: Snapshot, pool: Pool) -> Iterator[str]:
@@ -82,6 +88,13 @@ def _mistakes(snapshot: Snapshot, pool: Pool) -> Iterator[str]:
     for queue in sorted(pool.queues or ()):
         if queue not in read.limits and queue not in with_rows:
             yield f"queue {quoted(queue)} is neither registered nor configured and has no workflows; is it spelt right?"
+    for queue in sorted(pool.queues or ()):
+        owner = read.limits[queue].application if queue in read.limits else None
+        if not same_application(owner, pool.application):
+            yield (
+                f"queue {quoted(queue)} belongs to application {quoted(owner or '')}, "
+                f"the pool's is {quoted(pool.application or '')}: its pods do not poll it"
+            )
     applications = {
         *(limits.application for limits in read.limits.values()),
         *(group.application for group in read.groups),

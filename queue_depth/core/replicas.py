@@ -50,7 +50,10 @@ def beyond_tolerance(wanted: int, floor: int, tolerance: float) -> int:
     All pods are taken to be busy, so that their number is the floor: had some been idle, they would have taken what
     waits. With the HPA's default of 0.1, ten full pods and one workflow that waits want twelve, not eleven.
     """
-    return max(wanted, int(floor * (1 + tolerance)) + 1) if tolerance and wanted > floor else wanted
+    if not tolerance or wanted <= floor:
+        return wanted
+    rounding = 1e-9  # 100 * 1.15 is a little below 115
+    return max(wanted, int(floor * (1 + tolerance) + rounding) + 1)
 
 
 def why_not_scalable(limits: QueueLimits | None, *, internal: bool) -> str:

@@ -1,6 +1,7 @@
 """What a scrape gets: the depth series of the last fresh snapshot and the exporter's own, without any I/O."""
 
 import platform
+import threading
 import weakref
 from collections.abc import Iterator
 
@@ -29,6 +30,7 @@ class MetricsExposition(Collector):
     def __init__(self, store: SnapshotStore, *, label_limit: int) -> None:
         self._store = store
         self._label_limit = label_limit
+        self._building = threading.Lock()
         self._built: tuple[weakref.ref[Snapshot], tuple[GaugeMetricFamily, ...]] | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -85,9 +87,11 @@ class MetricsExposition(Collector):
 
     def _depth_metrics(self, snapshot: Snapshot) -> tuple[GaugeMetricFamily, ...]:
         """Built once for each snapshot, however many scrape it; an old snapshot is not kept alive."""
-        if self._built is None or self._built[0]() is not snapshot:
-            self._built = weakref.ref(snapshot), depth_metrics(snapshot, label_limit=self._label_limit)
-        return self._built[1]
+        # Scrapes that come together wait for the one that builds.
+        with self._building:
+            if self._built is None or self._built[0]() is not snapshot:
+                self._built = weakref.ref(snapshot), depth_metrics(snapshot, label_limit=self._label_limit)
+            return self._built[1]
 
 
 def _since(family: Family, timestamp: float | None) -> Iterator[GaugeMetricFamily]:

@@ -11,9 +11,9 @@ from queue_depth.core.errors import ReadError
 from queue_depth.core.limits import QueueOverride
 from queue_depth.core.pool import Pool
 from queue_depth.core.snapshot import Snapshot
+from queue_depth.postgres import errors
 from queue_depth.postgres import statements as sql
 from queue_depth.postgres.connection import ConnectionSettings, connect
-from queue_depth.postgres.errors import translated
 from queue_depth.postgres.reader import PostgresTableReader, look
 
 
@@ -61,8 +61,8 @@ async def check(
             findings += _queues(Snapshot(await reader.read(), pools))
         finally:
             await reader.close()
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ReadError) as error:
-        findings.append(Finding("error", subject, str(translated(error, settings.where()))))
+    except (*errors.ANY, ReadError) as error:
+        findings.append(Finding("error", subject, str(errors.translated(error, settings.where()))))
     return findings
 
 

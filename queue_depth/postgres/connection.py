@@ -2,7 +2,6 @@
 
 import os
 import re
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -10,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 
 from queue_depth.core.errors import DatabaseUnreachableError
-from queue_depth.postgres.errors import translated
+from queue_depth.postgres import errors
 
 _CLIENT_ONLY = frozenset(
     {
@@ -133,5 +132,5 @@ async def connect(settings: ConnectionSettings) -> asyncpg.Connection:
             statement_cache_size=0,
             server_settings={"application_name": "queue-depth"},
         )
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ssl.SSLError, ValueError) as error:
-        raise translated(error, settings.where()) from error
+    except (*errors.ANY, ValueError) as error:
+        raise errors.translated(error, settings.where()) from error

@@ -21,6 +21,10 @@ _MOST = 300
 _NOISE = re.compile(r"\[Errno -?\d+\] ")
 
 
+ANY = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""What asyncpg raises when a server or a network fails."""
+
+
 def is_connection_lost(error: Exception) -> bool:
     """Whether the connection is gone, so that the same question on a new one may be answered."""
     return isinstance(
@@ -29,6 +33,8 @@ def is_connection_lost(error: Exception) -> bool:
         | asyncpg.AdminShutdownError
         | asyncpg.CrashShutdownError
         | asyncpg.InterfaceError
+        # What asyncpg says when the server goes away between two of its steps.
+        | asyncpg.InternalClientError
         | ConnectionError,
     )
 
@@ -112,7 +118,11 @@ _TRANSLATIONS: tuple[tuple[tuple[type[BaseException], ...], type[ReadError], str
     ),
     ((asyncpg.PostgresError,), ReadError, "the database{at} answered: {said}"),
     # A connection that was there and broke, before the other kinds of ConnectionError.
-    ((asyncpg.InterfaceError, ConnectionResetError, BrokenPipeError), DatabaseUnreachableError, _UNUSABLE),
+    (
+        (asyncpg.InterfaceError, asyncpg.InternalClientError, ConnectionResetError, BrokenPipeError),
+        DatabaseUnreachableError,
+        _UNUSABLE,
+    ),
     ((ConnectionRefusedError,), DatabaseUnreachableError, _NOT_REACHED),
     # asyncpg's own, when TLS is asked for and not granted.
     ((ConnectionError,), DatabaseUnreachableError, _NO_TLS),

@@ -20,9 +20,9 @@ from queue_depth.core.table import (
     WaitingRows,
     WorkflowGroup,
 )
+from queue_depth.postgres import errors
 from queue_depth.postgres import statements as sql
 from queue_depth.postgres.connection import ConnectionSettings, connect
-from queue_depth.postgres.errors import is_connection_lost, is_schema_changed, translated
 from queue_depth.postgres.schema import TABLES, Index, Schema, schema_of
 
 _LOOK_AGAIN_SECONDS = 60.0
@@ -73,6 +73,8 @@ class PostgresTableReader:
         self._connection: asyncpg.Connection | None = None
         self._connected_at = 0.0
         self._known: _Known | None = None
+        self._may_be_standby = True
+        self._was_behind = False
 
     async def read(self) -> TableRead:
         """Read once; bounded by three times the timeout.
@@ -85,7 +87,7 @@ class PostgresTableReader:
                 return await self._read()
         except Exception as error:
             self._disconnect()
-            raise translated(error, self._settings.where()) from error
+            raise errors.translated(error, self._settings.where()) from error
 
     async def close(self) -> None:
         """Close the connection."""
@@ -93,7 +95,7 @@ class PostgresTableReader:
         if connection is not None:
             try:
                 await connection.close(timeout=1)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            except errors.ANY:
                 connection.terminate()
 
     async def _read(self) -> TableRead:
@@ -106,8 +108,8 @@ class PostgresTableReader:
             return await self._read_on(connection)
         except Exception as error:
             # Once more, on a new connection: the server may have closed the old one while nothing was asked.
-            changed = isinstance(error, _TablesReplacedError) or is_schema_changed(error)
-            if not (changed or (reused and is_connection_lost(error))):
+            changed = isinstance(error, _TablesReplacedError) or errors.is_schema_changed(error)
+            if not (changed or (reused and errors.is_connection_lost(error))):
                 raise
         self._disconnect()
         return await self._read_on(await self._connect())
@@ -116,6 +118,7 @@ class PostgresTableReader:
         self._connection = await connect(self._settings)
         self._connected_at = time.monotonic()
         self._known = None
+        self._may_be_standby = True
         return self._connection
 
     def _disconnect(self) -> None:
@@ -125,6 +128,8 @@ class PostgresTableReader:
 
     async def _read_on(self, connection: asyncpg.Connection) -> TableRead:
         await connection.execute(sql.begin(statement_timeout_seconds=self._settings.timeout_seconds))
+        # Before the rows: what is replayed while they are read is not among them.
+        lag_seconds = await self._lag(connection) if self._may_be_standby else 0.0
         known = self._known
         if known is None or time.monotonic() - known.looked_at > _LOOK_AGAIN_SECONDS:
             known = await self._look(connection)
@@ -133,7 +138,7 @@ class PostgresTableReader:
             known = await self._look(connection)
             groups, catalog = await self._groups_and_catalog(connection, known)
         self._known = replace(known, shape=catalog["shape"])
-        read = await self._table_read(connection, known, groups, catalog)
+        read = await self._table_read(connection, known, groups, catalog, lag_seconds)
         await connection.execute("COMMIT")
         return read
 
@@ -149,17 +154,32 @@ class PostgresTableReader:
             )
         return groups, catalog
 
+    async def _lag(self, connection: asyncpg.Connection) -> float:
+        records = await connection.fetch(sql.LAG)
+        # A primary becomes a standby only by a restart, which ends the connection.
+        self._may_be_standby = bool(records)
+        if not records:
+            return 0.0
+        lag_seconds, replayed_seconds_ago = records[0]
+        if lag_seconds is None:
+            raise ReadError("the standby cannot tell how far it is behind: it has replayed no commit yet")
+        # Just after it has found its primary again, a standby has replayed all it received: nothing yet.
+        was_behind, self._was_behind = self._was_behind, lag_seconds > 0
+        return float(lag_seconds if lag_seconds or not was_behind else replayed_seconds_ago or 0)
+
     async def _look(self, connection: asyncpg.Connection) -> _Known:
         schema = await look(connection, self._schema)
         return _Known(schema, sql.statements(schema), looked_at=time.monotonic())
 
     async def _table_read(
-        self, connection: asyncpg.Connection, known: _Known, groups: list[asyncpg.Record], catalog: asyncpg.Record
+        self,
+        connection: asyncpg.Connection,
+        known: _Known,
+        groups: list[asyncpg.Record],
+        catalog: asyncpg.Record,
+        lag_seconds: float,
     ) -> TableRead:
         now_ms = catalog["now_ms"]
-        lag_seconds = await connection.fetchval(sql.LAG) if catalog["is_standby"] else 0.0
-        if lag_seconds is None:
-            raise ReadError("the standby cannot tell how far it is behind: it has replayed no commit yet")
         limits = resolve_all(
             _queue_rows(catalog["queues"]), self._overrides, partition_columns=known.schema.partition_columns
         )

@@ -50,7 +50,7 @@ class Statements:
     """The statements of a refresh, for one schema.
 
     Attributes:
-        catalog: Clock, standby or not, shape, queues, versions; one row.
+        catalog: Clock, shape, queues, versions; one row.
         workflows: Every unfinished workflow, grouped.
         starts: Recent starts of queues with a rate limit.
         partitions: Partitions of partitioned queues; None where the schema has no partition keys.

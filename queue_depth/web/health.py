@@ -7,8 +7,8 @@ from queue_depth.core.advice import Topic, advice
 from queue_depth.core.snapshot import Snapshot
 from queue_depth.store import NoFreshSnapshotError, SnapshotStore
 
-_READ_SECONDS = 60.0
-"""Far longer than one read may take with all its timeouts."""
+_READ_SECONDS = 90.0
+"""Far longer than one read may take: three times the statement timeout, which is at most 20 s."""
 _MOST_LINES = 20
 
 

@@ -324,8 +324,8 @@ class PostgresServer:
     def _configure(self) -> None:
         settings = {
             **FAST_SETTINGS,
-            **self.settings,
             "listen_addresses": HOST,
+            **self.settings,
             "port": str(self.port),
             "unix_socket_directories": str(self.folder),
         }

@@ -14,13 +14,16 @@ T = TypeVar("T")
 INTERVAL_SECONDS = 0.02
 
 
-def wait_until(condition: Callable[[], T], timeout: float = 10.0, message: str = "") -> T:
+def wait_until(
+    condition: Callable[[], T], timeout: float = 10.0, message: str = "", interval: float = INTERVAL_SECONDS
+) -> T:
     """Call the condition until it answers something true, and return that answer.
 
     Args:
         condition: What is waited for. An exception it raises ends the wait at once.
         timeout: Seconds until the wait is given up.
         message: What was waited for, in words, for the error.
+        interval: Seconds between calls, where each costs somebody something.
 
     Raises:
         TimeoutError: The condition was still false at the deadline; carries its last answer.
@@ -32,7 +35,7 @@ def wait_until(condition: Callable[[], T], timeout: float = 10.0, message: str =
             return answer
         if time.monotonic() > deadline:
             raise TimeoutError(_given_up(condition, timeout, message, answer))
-        time.sleep(INTERVAL_SECONDS)
+        time.sleep(interval)
 
 
 async def wait_until_async(

@@ -123,7 +123,7 @@ async def costs(dsn: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Cost]:
         begin = sql.begin(statement_timeout_seconds=60)
         fitted = sql.statements(await look(connection, "dbos"))
         named = {getattr(fitted, name): name for name in ("catalog", "workflows", "starts", "partitions")}
-        named |= {sql.COLUMNS: "columns", sql.INDEXES: "indexes"}
+        named |= {sql.COLUMNS: "columns", sql.INDEXES: "indexes", sql.LAG: "lag"}
         found = {}
         for query, arguments in wire.sent:
             if query in (begin, "COMMIT", "SELECT current_user"):

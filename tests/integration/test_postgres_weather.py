@@ -234,7 +234,11 @@ async def test_lag_of_a_standby_counts_as_age(server: PostgresServer, database: 
             standby.execute("SELECT pg_wal_replay_resume()")
             standby.wait_for_replay_of(server)
             read = await reader.read()
-            assert (counted(read), read.lag_seconds) == (10, 0)
+            assert counted(read) == 10
+            assert 0 < read.lag_seconds < 5, (
+                "a standby that was behind is believed the second time that it says it is not"
+            )
+            assert await lag() == 0
 
             # A standby whose primary is gone cannot know what it misses: its age grows from the last commit.
             server.kill()

@@ -39,6 +39,14 @@ def test_a_pool_whose_application_nobody_has_is_named() -> None:
     assert texts(table, Pool("workers", application="shop")) == []
 
 
+def test_a_pool_that_lists_a_queue_of_another_application_is_named() -> None:
+    table = read(enqueued(1), limits=QueueLimits(application="shop", worker_concurrency=1))
+    said = texts(table, Pool("workers", queues=frozenset({"q"}), application="bank"), topic=Topic.POOL)
+    assert said[0] == (
+        '"workers": queue "q" belongs to application "shop", the pool\'s is "bank": its pods do not poll it'
+    )
+
+
 def test_patterns_that_match_no_executor_are_named_only_while_executors_hold_work() -> None:
     pool = Pool("workers", queues=frozenset({"q"}), executors=("worker-*",))
     (text,) = texts(read(pending(1, executor="pod-1"), limits=GOOD), pool)

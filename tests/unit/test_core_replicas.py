@@ -359,6 +359,7 @@ def test_a_pool_of_several_queues_has_no_one_worker_concurrency() -> None:
         (10, 0, 0.1, 0),  # nothing waits
         (0, 1, 0.1, 1),
         (100, 1, 0.1, 111),
+        (100, 1, 0.15, 116),
     ],
 )
 def test_where_the_hpa_ignores_small_differences_wanted_is_beyond_them(

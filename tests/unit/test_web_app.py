@@ -399,7 +399,7 @@ async def test_a_dead_database_fails_readiness_before_the_first_snapshot_and_nev
 
 
 async def test_a_poller_that_stopped_fails_liveness_only(client: httpx.AsyncClient, clock: Clock) -> None:
-    clock.now = 66.0
+    clock.now = 96.0
     assert [(await client.get(path)).status_code for path in PROBES] == [503, 503, 200]
 
 

@@ -1,10 +1,9 @@
--- The clock, whether this is a standby, the shape of the schema, the queues and the latest versions.
+-- The clock, the shape of the schema, the queues and the latest versions.
 -- $1 schema.
 -- A table that is dropped and made again, or rewritten by ALTER TABLE, looks empty to a snapshot from before. Such a
 -- table is told by its file: the function knows the present one, the row of pg_class that of the snapshot.
 SELECT
     (extract(EPOCH FROM now()) * 1000)::bigint AS now_ms,
-    pg_is_in_recovery() AS is_standby,
     tables.shape,
     tables.replaced,
     {queues} AS queues,

@@ -31,11 +31,16 @@ demo: install  ## Watch real DBOS workflows being counted, on an embedded Postgr
 test: install  ## Run every test
 	$(BIN)/pytest -n 2 --dist loadgroup
 
+.PHONY: e2e
+e2e: install  ## Run the scaling tests on a real control plane with KEDA (root, Linux, Go; builds both once)
+	PYTHONPATH=tests $(BIN)/python -m cluster -- $(abspath $(BIN))/pytest tests/e2e
+
 .PHONY: lint
 lint: install  ## Check style, types, import rules and generated files
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy tests/e2e/conftest.py
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
 

@@ -33,7 +33,7 @@ test: install  ## Run every test
 
 .PHONY: e2e
 e2e: install  ## Run the scaling tests on a real control plane with KEDA (root, Linux, Go; builds both once)
-	PYTHONPATH=tests $(BIN)/python -m cluster -- $(abspath $(BIN))/pytest tests/e2e
+	PYTHONPATH=tests $(BIN)/python -m cluster -- $(abspath $(BIN))/pytest -n 5 --dist worksteal tests/e2e
 
 .PHONY: lint
 lint: install  ## Check style, types, import rules and generated files

@@ -1,4 +1,4 @@
-"""The whole cluster: control plane, node and KEDA."""
+"""The whole cluster, control plane, node and KEDA: as one process starts it, and as others use it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import httpx
 
 from cluster import keda
-from cluster.control_plane import ControlPlane
+from cluster.api import Api, Kubectl
+from cluster.control_plane import ADMINISTRATOR, ControlPlane
 from cluster.images import Images, keda_images, write_images
 from cluster.node import EVENTS
 from cluster.pod import TESTS
@@ -47,49 +48,23 @@ class Event:
 
 
 class Cluster:
-    """A running cluster: from its making until `stop`, or the end of the sandbox.
+    """A running cluster, as any process in its sandbox uses it.
 
     Args:
-        programs: What `programs.build` built.
-        images: What pods run, besides KEDA's.
-        folder: For everything that is no log.
-        logs: Gets what every program and pod says.
-        hpa_sync_seconds: How often HPAs are synced; Kubernetes' default is 15.
+        programs: What it runs.
+        folder: What it was started with.
+        logs: Likewise.
     """
 
-    def __init__(
-        self, programs: Programs, images: Images, folder: Path, logs: Path, hpa_sync_seconds: int = 15
-    ) -> None:
+    def __init__(self, programs: Programs, folder: Path, logs: Path) -> None:
         self.logs = logs
-        self._control_plane = ControlPlane(programs.kubernetes, folder, logs, hpa_sync_seconds)
-        self.kubectl, self.api = self._control_plane.kubectl, self._control_plane.api
-        self.kubeconfig = self._control_plane.kubeconfig
-        write_images(folder / "images.json", images | keda_images(programs))
-        self._node = Process(
-            [sys.executable, "-m", "cluster.node", folder, logs, self.kubeconfig, folder / "images.json"],
-            logs / "node.log",
-            {"PYTHONPATH": str(TESTS), "PATH": os.environ["PATH"]},
-        )
-        try:
-            keda.install(self.kubectl, self.api, programs.keda_source)
-        except Exception as error:
-            self.check()
-            self.dump(keda.NAMESPACE)
-            raise ClusterError(f"{error}\nthe node says:\n{self._node.tail()}\nlogs: {logs}") from error
+        self.kubeconfig = folder / ADMINISTRATOR
+        self.kubectl = Kubectl(programs.kubernetes / "kubectl", self.kubeconfig)
+        self.api = Api(self.kubeconfig)
 
-    def check(self) -> None:
-        """See that control plane and node run.
-
-        Raises:
-            ClusterError: Something does not.
-        """
-        self._control_plane.check()
-        self._node.check()
-
-    def stop(self) -> None:
-        """Kill all; pods end with the node."""
-        self._node.kill()
-        self._control_plane.stop()
+    def close(self) -> None:
+        """Close the connections."""
+        self.api.close()
 
     def make_namespace(self, name: str) -> None:
         """Make a namespace and wait until pods can be made in it."""
@@ -129,3 +104,52 @@ class Cluster:
     def _events(self) -> Iterator[Event]:
         for line in (self.logs / EVENTS).read_text().splitlines():
             yield Event(**json.loads(line))
+
+
+class StartedCluster:
+    """The processes of a cluster: from its making until `stop`, or the end of the sandbox.
+
+    Args:
+        programs: What `programs.build` built.
+        images: What pods run, besides KEDA's.
+        folder: For everything that is no log.
+        logs: Gets what every program and pod says.
+        hpa_sync_seconds: How often HPAs are synced; Kubernetes' default is 15.
+
+    Raises:
+        ClusterError: A part of it does not do what it must.
+    """
+
+    def __init__(
+        self, programs: Programs, images: Images, folder: Path, logs: Path, hpa_sync_seconds: int = 15
+    ) -> None:
+        self._control_plane = ControlPlane(programs.kubernetes, folder, logs, hpa_sync_seconds)
+        write_images(folder / "images.json", images | keda_images(programs))
+        self._node = Process(
+            [sys.executable, "-m", "cluster.node", folder, logs, folder / ADMINISTRATOR, folder / "images.json"],
+            logs / "node.log",
+            {"PYTHONPATH": str(TESTS), "PATH": os.environ["PATH"]},
+        )
+        cluster = Cluster(programs, folder, logs)
+        try:
+            keda.install(cluster.kubectl, cluster.api, programs.keda_source)
+        except Exception as error:
+            self.check()
+            cluster.dump(keda.NAMESPACE)
+            raise ClusterError(f"{error}\nthe node says:\n{self._node.tail()}\nlogs: {logs}") from error
+        finally:
+            cluster.close()
+
+    def check(self) -> None:
+        """See that control plane and node run.
+
+        Raises:
+            ClusterError: Something does not.
+        """
+        self._control_plane.check()
+        self._node.check()
+
+    def stop(self) -> None:
+        """Kill all; pods end with the node."""
+        self._node.kill()
+        self._control_plane.stop()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cluster.api import Api, Kubectl, write_kubeconfig
+import httpx
+
+from cluster.api import Api, write_kubeconfig
 from cluster.certificates import ClusterAuthority
 from cluster.processes import ClusterError, Process
 from cluster.sandbox import HOST, SERVICES
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+ADMINISTRATOR = "admin.kubeconfig"
 PORT = 6443
 ETCD = "http://127.0.0.1:2379"
 
@@ -45,24 +48,21 @@ class ControlPlane:
         logs: Gets a log for each program.
         hpa_sync_seconds: How often HPAs are synced; Kubernetes' default is 15.
 
-    Attributes:
-        kubeconfig: Of an administrator.
+    Leaves the kubeconfig of an administrator in the folder, under the name `ADMINISTRATOR`.
     """
 
     def __init__(self, programs: Path, folder: Path, logs: Path, hpa_sync_seconds: int) -> None:
         self._programs, self._folder, self._logs = programs, folder, logs
         self._authority = ClusterAuthority(folder / "certificates")
-        self.kubeconfig = self._kubeconfig("admin", user="admin", group="system:masters")
+        kubeconfig = self._kubeconfig(ADMINISTRATOR, user="admin", group="system:masters")
         self.processes = [self._etcd(), self._api_server()]
-        self.kubectl = Kubectl(programs / "kubectl", self.kubeconfig)
-        self.api = Api(self.kubeconfig)
-        self._wait(lambda: self.api.status("/readyz") == 200, "kube-apiserver is ready")
+        api = Api(kubeconfig)
+        self._wait(lambda: api.status("/readyz") == httpx.codes.OK, "kube-apiserver is ready")
         self.processes.append(self._controller_manager(hpa_sync_seconds))
         # Until then no pod can be made in it.
-        self._wait(
-            lambda: self.api.status("/api/v1/namespaces/default/serviceaccounts/default") == 200,
-            "kube-controller-manager makes service accounts",
-        )
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        self._wait(lambda: api.status(account) == httpx.codes.OK, "kube-controller-manager makes service accounts")
+        api.close()
 
     def check(self) -> None:
         """See that all runs.
@@ -75,7 +75,6 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Kill all, the last started first."""
-        self.api.close()
         for process in reversed(self.processes):
             process.kill()
 
@@ -90,9 +89,9 @@ class ControlPlane:
             tails = "\n".join(f"{process.name}:\n{process.tail()}" for process in self.processes)
             raise ClusterError(f"{error}\n{tails}") from error
 
-    def _kubeconfig(self, stem: str, user: str, group: str) -> Path:
-        path = self._folder / f"{stem}.kubeconfig"
-        issued = self._authority.issue(stem, common_name=user, organization=group)
+    def _kubeconfig(self, name: str, user: str, group: str) -> Path:
+        path = self._folder / name
+        issued = self._authority.issue(path.stem, common_name=user, organization=group)
         server = f"https://{HOST}:{PORT}"
         write_kubeconfig(path, server, self._authority.certificate, issued.certificate, issued.key)
         return path
@@ -147,7 +146,7 @@ class ControlPlane:
 
     def _controller_manager(self, hpa_sync_seconds: int) -> Process:
         kubeconfig = self._kubeconfig(
-            "controller-manager", user="system:kube-controller-manager", group="system:controller-managers"
+            "controller-manager.kubeconfig", user="system:kube-controller-manager", group="system:controller-managers"
         )
         return self._start(
             "kube-controller-manager",

@@ -34,6 +34,11 @@ class Pair:
     kubernetes: str
     keda: str
 
+    @property
+    def minor(self) -> int:
+        """Kubernetes' minor version: 36."""
+        return int(self.kubernetes.split(".")[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Programs:
@@ -73,7 +78,7 @@ def _build_kubernetes(version: str, folder: Path) -> None:
     shutil.copytree(HERE / "kubernetes", module)
     if version != pinned().kubernetes:
         _move_to(version, module)
-    (minor,) = re.findall(r"^v1\.(\d+)\.", version)
+    minor = version.split(".")[1]
     stamp = " ".join(
         f"-X k8s.io/component-base/version.{name}={value}"
         for name, value in (("gitVersion", version), ("gitMajor", "1"), ("gitMinor", minor))

@@ -13,7 +13,7 @@ import worker
 from shop import EXPORTER_IMAGE, SYNC_SECONDS, WORKER_IMAGE, Shop
 
 from cluster import prepared
-from cluster.cluster import Cluster
+from cluster.cluster import Cluster, StartedCluster
 from cluster.images import python_image
 from cluster.sandbox import PODS
 from harness.postgres import TRUST_EVERYONE, PostgresServer
@@ -30,9 +30,27 @@ WORKER = Path(worker.__file__)
 TRUST_PODS = (*TRUST_EVERYONE, f"host all all {PODS} trust")
 
 
-def pytest_configure() -> None:
-    if prepared.found() is None:
+STARTED = pytest.StashKey[StartedCluster]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the cluster, once for all of pytest-xdist's workers."""
+    here = prepared.found()
+    if here is None:
         raise pytest.UsageError("these tests need a cluster around them: run `make e2e`")
+    if not hasattr(session.config, "workerinput"):  # as pytest-xdist marks its workers
+        workers = python_image(sys.executable, WORKER, environment=Path(sys.prefix), folders=(WORKER.parent,))
+        images = {EXPORTER_IMAGE: here.exporter, WORKER_IMAGE: workers}
+        started = StartedCluster(here.programs, images, here.folder, here.logs, hpa_sync_seconds=SYNC_SECONDS)
+        session.config.stash[STARTED] = started
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """See that no part of the cluster fell over, and stop it."""
+    started = session.config.stash.get(STARTED, None)
+    if started is not None:
+        started.check()
+        started.stop()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -51,12 +69,9 @@ def prepared_cluster() -> Prepared:
 
 @pytest.fixture(scope="session")
 def cluster(prepared_cluster: Prepared) -> Iterator[Cluster]:
-    workers = python_image(sys.executable, WORKER, environment=Path(sys.prefix), folders=(WORKER.parent,))
-    images = {EXPORTER_IMAGE: prepared_cluster.exporter, WORKER_IMAGE: workers}
-    folder, logs = prepared_cluster.folder, prepared_cluster.logs
-    running = Cluster(prepared_cluster.programs, images, folder, logs, hpa_sync_seconds=SYNC_SECONDS)
+    running = Cluster(prepared_cluster.programs, prepared_cluster.folder, prepared_cluster.logs)
     yield running
-    running.stop()
+    running.close()
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +109,6 @@ def _server() -> PostgresServer:
 
 @contextmanager
 def _shop(cluster: Cluster, dsn: str, test: pytest.Item) -> Iterator[Shop]:
-    cluster.check()
     namespace = re.sub(r"[^a-z0-9]+", "-", test.name.removeprefix("test_").lower())[-50:].strip("-")
     cluster.make_namespace(namespace)
     made = Shop(cluster, namespace, dsn)

@@ -115,6 +115,12 @@ class Shop:
         }
         self.helm("install", name, WORKER_CHART, values=values, wait=False)
         self.cluster.kubectl("scale", f"deployment/{name}", f"--replicas={pods}", f"--namespace={self.namespace}")
+        # The one pod that a new Deployment begins with would go on taking work: told to go before it has a handler
+        # for that, it stays until its grace period is over, as process 1 of any container does.
+        self.cluster.kubectl(
+            *("delete", "pods", f"--selector=app.kubernetes.io/name={name}", "--force", "--grace-period=0"),
+            f"--namespace={self.namespace}",
+        )
         self.wait_for_pods(pods, name)
 
     def helm(

@@ -17,8 +17,6 @@ from harness.program import ProgramFailedError
 from harness.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cluster.api import Manifest
     from cluster.cluster import Cluster
     from cluster.prepared import Prepared
@@ -26,18 +24,17 @@ if TYPE_CHECKING:
 # Of the Prometheus Operator, which is not here.
 FOREIGN = {"ServiceMonitor", "PodMonitor"}
 
+EXAMPLES_NAMESPACES = ("ns", "shop", "finance", "media")
+
 SANDBOXED = "from cluster.sandbox import run_in_sandbox; run_in_sandbox(['sleep', '{}'])"
 
 
-@pytest.fixture(scope="module")
-def namespaces(cluster: Cluster) -> Iterator[None]:
-    """The namespaces that the chart's examples name."""
-    names = ("ns", "shop", "finance", "media")
-    for name in names:
-        cluster.make_namespace(name)
-    yield
-    for name in names:
-        cluster.remove_namespace(name)
+@pytest.fixture
+def namespaces(cluster: Cluster) -> None:
+    """The namespaces that the chart's examples name; they stay, as other processes' tests use them too."""
+    cluster.kubectl.apply(
+        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in EXAMPLES_NAMESPACES)
+    )
 
 
 @pytest.mark.parametrize("path", CI_FILES, ids=lambda path: path.stem.removesuffix("-values"))

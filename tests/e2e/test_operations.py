@@ -69,16 +69,17 @@ def test_helm_test_reads_the_contract_in_the_cluster(shop: Shop) -> None:
     assert "Succeeded" in shop.helm("test", "depth")
 
 
-def test_the_raw_numbers_scale_too_and_leave_a_job_behind_full_pods(shop: Shop) -> None:
+def test_the_raw_numbers_scale_too_and_leave_jobs_behind_full_pods(shop: Shop) -> None:
     shop.register_queue(worker_concurrency=2)
     shop.deploy_workers()
     shop.install(pool(mode="raw", workerConcurrency=2))
-    jobs = shop.enqueue(4)
-    shop.wait_for_runs(4)
-    shop.wait_for_pods(2)
-    # The HPA takes the higher of one pod for what waits and two for what runs: this is what mode `replicas` is for.
+    jobs = shop.enqueue(2)
+    shop.wait_for_runs(2)
+    # The HPA takes the higher of one pod for what waits and one for what runs: this is what mode `replicas` is for.
+    jobs += shop.enqueue(2)
+    shop.stays(lambda: shop.wanted() == 1 and len(shop.running()) == 2, "one pod that is full, and two jobs wait")
     jobs += shop.enqueue(1)
-    shop.stays(lambda: shop.wanted() == 2, "two pods, both full, and a job that waits")
+    shop.wait_for_runs(4)
     shop.finish(jobs)
     shop.wait_for_runs(5, "SUCCESS")
     shop.wait_for_pods(0)

@@ -8,6 +8,7 @@ import pwd
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -223,7 +224,8 @@ class PostgresServer:
         """Undo `pause`."""
         os.killpg(self.pid, signal.SIGCONT)
         for pid in self._backends():
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # its client has given up, and it ends at once
+                os.kill(pid, signal.SIGCONT)
 
     def remove(self) -> None:
         """Stop the server, if it runs, and delete everything it wrote."""

@@ -52,6 +52,11 @@ generate: install  ## Write the generated references anew
 bench: install  ## Run the benchmarks and write docs/performance.md
 	PYTHONPATH=tests $(BIN)/python -m benchmarks $(NAMES)
 
+.PHONY: bench-scaling
+bench-scaling: install  ## Run every scaling policy on a real control plane and write docs/scaling.md (half an hour)
+	$(UV) pip install --quiet --python $(BIN)/python --group bench
+	PYTHONPATH=tests:tests/e2e $(BIN)/python -m cluster -- $(abspath $(BIN))/python -m scaling
+
 .PHONY: develop
 develop: $(UV)  ## Install the source tree itself, to work on it
 	$(UV) pip install --quiet --python $(BIN)/python --group dev --editable '.[demo]'

@@ -51,7 +51,27 @@ def schema() -> str:
         for key in value.path:
             at = at["properties"][key]
         at["description"] = value.comment
+    _require(written, yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")))
     return json.dumps(written, indent=2, ensure_ascii=False) + "\n"
+
+
+def _require(schema: dict[str, Any], defaults: dict[str, Any]) -> None:
+    """Refuse a null, which takes a default away, where the templates need the default.
+
+    They do without what is empty anyway, and without what is Kubernetes' own and free in the schema, such as a
+    security context that a platform sets by itself.
+    """
+    already = schema.get("required", [])
+    required = []
+    for name, default in defaults.items():
+        field = schema["properties"][name]
+        free = isinstance(default, dict) and "properties" not in field
+        if name in already or (default not in ("", []) and not free):
+            required.append(name)
+        if isinstance(default, dict) and not free:
+            _require(field, default)
+    if required:
+        schema["required"] = required
 
 
 def readme() -> str:

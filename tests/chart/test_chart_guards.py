@@ -55,6 +55,18 @@ RELEASE = {
         "database.url and database.urlFile are set together",
     ),
     "no-database-url": (good(database={"url": "mysql://h/d"}), "database.url is no connection URL"),
+    "database-behind-the-policy": (
+        good(database={"url": "postgresql://u:1@[fd00::1]:6432/d"}),
+        "database.url is at port 6432 and networkPolicy.database.port is 5432: the exporter would not reach it",
+    ),
+    "database-at-the-usual-port-behind-the-policy": (
+        good(database={"url": "postgresql://h/d?x=:1"}, networkPolicy={"database": {"port": 6432}}),
+        "database.url is at port 5432 and networkPolicy.database.port is 6432",
+    ),
+    "one-of-two-databases-behind-the-policy": (
+        good(database={"url": "postgresql://u:p@a:5432,b:5433/d"}),
+        "database.url is at port 5433 and networkPolicy.database.port is 5432",
+    ),
     "secret-in-environment": (
         good(exporter={"extraEnv": [{"name": "PGPASSWORD", "value": "x"}]}),
         "exporter.extraEnv sets PGPASSWORD",
@@ -157,7 +169,19 @@ POOLS = {
     "paused-by-number": (pool(pausedReplicaCount=3), "paused is false: KEDA would pause all the same"),
     "paused-by-annotation": (
         pool(annotations={"autoscaling.keda.sh/paused": "false"}),
-        "KEDA looks whether it is there, so it would work against the values. Use paused.",
+        "it would work against what the values say. Use paused.",
+    ),
+    "frozen-scale-out": (
+        pool(behavior={"scaleUp": {"selectPolicy": "Disabled"}}),
+        "behavior.scaleUp.selectPolicy is Disabled: work would wait for ever beside one pod",
+    ),
+    "work-between-two-numbers": (
+        pool(mode="raw", workerConcurrency=4, cooldownPeriod=14),
+        "what starts in between is in neither, and its pod would go. Set at least three pollingInterval (15).",
+    ),
+    "utilization-of-no-resource": (
+        pool(extraTriggers=[{"type": "cron", "metricType": "Utilization", "metadata": {}}]),
+        "metricType Utilization is for cpu and memory",
     ),
     "trigger-name-taken": (
         pool(extraTriggers=[{"type": "cron", "name": "backlog", "metadata": {}}]),
@@ -186,7 +210,18 @@ def test_a_mistake_is_refused_with_what_would_happen_and_a_mend(values: dict[str
     assert told.count(". ") >= 1 or told.count(": ") >= 1
 
 
-@pytest.mark.parametrize("values", [good(), scaling(), pool(mode="raw", workerConcurrency=4)])
+@pytest.mark.parametrize(
+    "values",
+    [
+        good(),
+        scaling(),
+        pool(mode="raw", workerConcurrency=4, cooldownPeriod=15),
+        pool(cooldownPeriod=0, initialCooldownPeriod=1),
+        good(database={"url": "postgresql://u:9@[fd00::1]/d"}),
+        good(database={"url": "postgresql://h:1/d"}, networkPolicy={"enabled": False}),
+        pool(extraTriggers=[{"type": "cpu", "metricType": "Utilization", "metadata": {"value": "80"}}]),
+    ],
+)
 def test_what_the_mistakes_are_made_from_is_good(values: dict[str, Any]) -> None:
     assert template(values).returncode == 0
 
@@ -212,9 +247,17 @@ def test_an_object_that_the_cluster_does_not_have_is_refused(values: dict[str, A
     assert words in told
 
 
-def test_a_tolerance_that_the_cluster_would_drop_is_refused() -> None:
-    (told,) = refusal(pool(scaleUpTolerance="always"), kubernetes="1.32.0")
+@pytest.mark.parametrize("values", [pool(scaleUpTolerance="always"), pool(behavior={"scaleUp": {"tolerance": "0.05"}})])
+def test_a_tolerance_that_the_cluster_would_drop_is_refused(values: dict[str, Any]) -> None:
+    (told,) = refusal(values, kubernetes="1.32.0")
     assert "an HPA has no tolerance of its own before Kubernetes 1.33" in told
+    assert template(values, kubernetes="1.33.0").returncode == 0
+
+
+def test_a_name_that_is_none_for_a_service_is_refused() -> None:
+    (told,) = refusal(good(fullnameOverride="2nd"))
+    assert 'the name "2nd" begins with a digit: the API server would refuse the exporter\'s Service.' in told
+    assert template(scaling(fullnameOverride="2nd")).returncode == 0
 
 
 def test_a_cluster_that_is_too_old_is_refused() -> None:

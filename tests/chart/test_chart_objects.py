@@ -17,6 +17,7 @@ from jsonschema import Draft7Validator
 
 from harness.helm import CHART, CI_FILES, KUBERNETES, Manifest, helm, of_kind, one, render, template
 from harness.program import run
+from harness.prometheus_operator import definitions
 from queue_depth import cli
 from queue_depth.settings.load import load
 
@@ -56,9 +57,29 @@ def pod_of(manifest: Manifest) -> dict[str, Any]:
     return spec if manifest["kind"] == "Pod" else spec["template"]["spec"]
 
 
-@cache
 def keda(kind: str) -> Draft7Validator:
-    (version,) = yaml.safe_load((SCHEMAS / f"keda.sh_{kind.lower()}s.yaml").read_text())["spec"]["versions"]
+    return definition(SCHEMAS / f"keda.sh_{kind.lower()}s.yaml")
+
+
+def prometheus_operator(kind: str) -> Draft7Validator:
+    return definition(definitions()[kind])
+
+
+def notes(values: Path, folder: Path, kubernetes: str) -> str:
+    """What Helm tells after an install. It renders notes only against a cluster, so here they are an object."""
+    chart = Path(shutil.copytree(CHART, folder / "chart"))
+    told = (chart / "templates/NOTES.txt").rename(chart / "templates/_notes.tpl")
+    told.write_text('{{ define "notes" }}' + told.read_text() + "{{ end }}")
+    (chart / "templates/notes.yaml").write_text(
+        '{kind: Notes, metadata: {name: n}, text: {{ include "notes" . | quote }}}'
+    )
+    text: str = one(render(values, chart=chart, kubernetes=kubernetes), "Notes")["text"]
+    return text
+
+
+@cache
+def definition(path: Path) -> Draft7Validator:
+    (version,) = yaml.load(path.read_text(), yaml.CSafeLoader)["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]
     for part in _parts(schema):
         # The API server drops what it does not know; here that is a mistake.
@@ -87,7 +108,9 @@ def test_every_object_is_one_that_its_api_takes(path: Path) -> None:
         group = manifest["apiVersion"].rpartition("/")[0]
         if group == "keda.sh":
             keda(manifest["kind"]).validate(manifest)
-        elif group != "monitoring.coreos.com":
+        elif group == "monitoring.coreos.com":
+            prometheus_operator(manifest["kind"]).validate(manifest)
+        else:
             for version in ("1.27", KUBERNETES.rpartition(".")[0]):
                 kubernetes_validate.validate(manifest, version, strict=True)
 
@@ -96,6 +119,12 @@ def test_a_misspelt_field_of_keda_would_be_noticed() -> None:
     manifest = copy.deepcopy(one(of_ci(CHART / "ci/default-values.yaml"), "ScaledObject"))
     manifest["spec"]["cooldownPeriods"] = 3
     assert not keda("ScaledObject").is_valid(manifest)
+
+
+def test_a_misspelt_field_of_the_prometheus_operator_would_be_noticed() -> None:
+    manifest = copy.deepcopy(one(of_ci(CHART / "ci/many-pools-values.yaml"), "ServiceMonitor"))
+    manifest["spec"]["endpoints"][0]["autorization"] = manifest["spec"]["endpoints"][0].pop("authorization")
+    assert not prometheus_operator("ServiceMonitor").is_valid(manifest)
 
 
 @every_ci_file
@@ -254,7 +283,10 @@ def test_the_hpa_ignores_no_difference_where_the_cluster_can(kubernetes: str, to
         ("1.34.1", "scaleUpTolerance: always", None),
         ("1.34.1", "scaled: false", None),
         ("1.34.1", "hpa_tolerance: 0.2", 0.2),
-        ("1.34.1", "behavior: {scaleUp: {tolerance: '0.05'}}", None),
+        ("1.34.1", "behavior: {scaleUp: {tolerance: '0.05'}}", 0.05),
+        ("1.34.1", "behavior: {scaleUp: {tolerance: 50m}}", 0.05),
+        ("1.36.0", "behavior: {scaleUp: {tolerance: 0.05}}", 0.05),
+        ("1.34.1", "behavior: {scaleUp: {tolerance: '0'}}", None),
         ("1.35.0", "{}", None),
         ("1.35.0", "scaleUpTolerance: never", 0.1),
     ],
@@ -269,16 +301,22 @@ def test_where_the_hpa_ignores_differences_the_exporter_asks_for_more(
 
 @pytest.mark.parametrize(("kubernetes", "told"), [("1.34.0", True), ("1.35.0", False)])
 def test_a_cluster_whose_hpa_ignores_small_differences_is_told_of(tmp_path: Path, kubernetes: str, told: bool) -> None:  # noqa: FBT001 - a parameter
-    # Helm renders notes only against a cluster, so here they are an object.
-    chart = Path(shutil.copytree(CHART, tmp_path / "chart"))
-    notes = (chart / "templates/NOTES.txt").rename(chart / "templates/_notes.tpl")
-    notes.write_text('{{ define "notes" }}' + notes.read_text() + "{{ end }}")
-    (chart / "templates/notes.yaml").write_text(
-        '{kind: Notes, metadata: {name: n}, text: {{ include "notes" . | quote }}}'
-    )
-    text = one(render(CHART / "ci/default-values.yaml", chart=chart, kubernetes=kubernetes), "Notes")["text"]
-    assert ("ignores differences of 10 %" in text) is told
+    text = notes(CHART / "ci/default-values.yaml", tmp_path, kubernetes)
+    assert ("ignores small differences" in text) is told
+    assert ("emails (0.1)" in text) is told
     assert "ns/emails-worker: 0 to 20 pods" in text
+    assert "kubectl -n ns get scaledobjects,hpa" in text
+
+
+def test_notes_say_what_holds_for_this_release_and_nothing_else(tmp_path: Path) -> None:
+    assert "small differences" not in notes(CHART / "ci/raw-values.yaml", tmp_path, "1.34.0")
+    text = notes(CHART / "ci/many-pools-values.yaml", tmp_path / "other", "1.34.0")
+    assert "small differences" not in text
+    assert 'media/video: 0 to 50 pods on pool "video", paused' in text
+    text = notes(CHART / "ci/scaling-only-values.yaml", tmp_path / "elsewhere", "1.34.0")
+    assert "Set the same hpa_tolerance for them in the exporter's release." in text
+    text = notes(CHART / "ci/exporter-only-values.yaml", tmp_path / "alone", "1.34.0")
+    assert "port 5432 of the database and lets in KEDA from the namespace keda, Prometheus from monitoring." in text
 
 
 def test_pods_are_gone_to_at_once_and_left_after_the_window() -> None:
@@ -307,7 +345,8 @@ def test_behavior_is_laid_over_the_charts() -> None:
     found = hpa("behavior: {scaleUp: {stabilizationWindowSeconds: 30}, scaleDown: {tolerance: 0.2}}")
     assert found["scaleUp"]["stabilizationWindowSeconds"] == 30
     assert found["scaleUp"]["tolerance"] == "0"
-    assert found["scaleDown"] == {"stabilizationWindowSeconds": 300, "tolerance": 0.2}
+    assert found["scaleDown"] == {"stabilizationWindowSeconds": 300, "tolerance": "0.2"}
+    keda("ScaledObject").validate(scaled("behavior: {scaleUp: {tolerance: 0.05}, scaleDown: {tolerance: 0}}"))
 
 
 def test_a_pause_is_an_annotation_in_quotes() -> None:
@@ -556,6 +595,39 @@ def test_a_plain_job_is_another_one_when_the_triggers_change() -> None:
 
     assert name(3) == name(3)
     assert name(3) != name(4)
+
+
+def test_the_names_of_a_long_release_are_ones_that_the_api_takes() -> None:
+    longest = "a123456789-b123456789-c123456789-d123456789-e12345678"
+    for kind in ("helm", "job"):
+        written = pool() | {"contractCheck": {"as": kind}, "auth": {"tokens": ["t"]}, "nameOverride": longest}
+        for manifest in render(written, release=longest):
+            assert len(manifest["metadata"]["name"]) <= 63
+            assert all(len(label) <= 63 for label in manifest["metadata"]["labels"].values())
+
+
+def test_two_releases_in_one_namespace_share_no_name_and_select_no_pod_of_the_other() -> None:
+    names = [
+        {
+            (m["kind"], m["metadata"].get("namespace", "ns"), m["metadata"]["name"])
+            for m in render(pool(f"{{name: emails-{release}}}") | {"auth": {"tokens": ["t"]}}, release=release)
+        }
+        for release in ("blue", "green")
+    ]
+    assert not names[0] & names[1]
+    selector = one(render(pool(), release="blue"), "Service")["spec"]["selector"]
+    other = one(render(pool(), release="green"), "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert not selector.items() <= other.items()
+
+
+def test_another_chart_can_contain_this_one(tmp_path: Path) -> None:
+    shutil.copytree(CHART, tmp_path / "charts/queue-depth")
+    dependency = {"name": "queue-depth", "version": "0.1.0", "condition": "scaling.enabled"}
+    chart = {"apiVersion": "v2", "name": "shop", "version": "1.0.0", "dependencies": [dependency]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(chart))
+    inner = {"queue-depth": pool(), "global": {"imageRegistry": "a.example"}, "scaling": {"enabled": True}}
+    assert render(inner, chart=tmp_path) == render(pool())
+    assert not render(inner | {"scaling": {"enabled": False}}, chart=tmp_path)
 
 
 def test_the_check_can_be_left_out() -> None:

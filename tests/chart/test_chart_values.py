@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from harness.helm import CHART, template
+from harness.helm import CHART, one, render, template
 from queue_depth import __version__
 from queue_depth.settings.model import PoolSettings, QueueSettings, Settings, settings_of
 
@@ -84,6 +86,11 @@ def test_the_exporters_settings_are_all_there() -> None:
         ({"image": {"digest": "0123"}}, "digest"),
         ({"auth": {"tokens": ["two words"]}}, "tokens"),
         ({"poolDefaults": {"mode": None}}, "missing property 'mode'"),
+        ({"exporter": None}, "missing property 'exporter'"),
+        ({"exporter": {"replicas": None}}, "missing property 'replicas'"),
+        ({"fullnameOverride": "Depth_1"}, "fullnameOverride"),
+        ({"pools": {"p": {"behavior": {"scaleUp": {"policies": []}}}}}, "minItems"),
+        ({"pools": {"p": {"behavior": {"scaleUp": {"tolerance": "5%"}}}}}, "tolerance"),
     ],
 )
 def test_a_value_that_is_no_value_is_refused(values: dict[str, Any], words: str) -> None:
@@ -91,6 +98,54 @@ def test_a_value_that_is_no_value_is_refused(values: dict[str, Any], words: str)
     assert done.returncode != 0
     assert "values don't meet the specifications of the schema" in done.stderr
     assert words in done.stderr
+
+
+def removed(values: dict[str, Any], path: str) -> dict[str, Any]:
+    """The values as Helm hands them on where the user wrote null."""
+    left = copy.deepcopy(values)
+    *parents, last = path.split(".")
+    inner = left
+    for key in parents:
+        inner = inner[key]
+    del inner[last]
+    return left
+
+
+def test_a_null_takes_away_only_what_is_empty_or_kubernetes_own() -> None:
+    takes = {path for path in set_keys(VALUES, SCHEMA) if Draft7Validator(SCHEMA).is_valid(removed(VALUES, path))}
+    paths = {path: functools.reduce(dict.__getitem__, path.split("."), VALUES) for path in takes}
+    kept = {path for path, default in paths.items() if default not in ("", [], {})}
+    assert kept == {
+        "exporter.resources",
+        "exporter.podSecurityContext",
+        "exporter.securityContext",
+        "networkPolicy.keda.podLabels",
+        "contractCheck.resources",
+    }
+    nulls: dict[str, Any] = {}
+    for path in takes:
+        *parents, last = path.split(".")
+        inner = nulls
+        for key in parents:
+            inner = inner.setdefault(key, {})
+        inner[last] = None
+    written = {
+        "image": {"repository": "registry.example/queue-depth"},
+        "database": {"urlFile": "/url"},
+        "metrics": {"podMonitor": {"enabled": True}},
+        "pools": {"p": {"target": {"name": "worker"}, "maxReplicaCount": 1}},
+    }
+    plain: dict[str, Any] = {"exporter": {"resources": None, "podSecurityContext": None, "securityContext": None}}
+    plain |= {"networkPolicy": {"keda": {"podLabels": None}}, "contractCheck": {"resources": None}}
+    assert render(laid_over(nulls, written)) == render(laid_over(plain, written))
+    (container,) = one(render(laid_over(plain, written)), "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert not {"resources", "securityContext"} & container.keys()
+
+
+def laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = below.keys() & above.keys()
+    nested = {key for key in both if isinstance(below[key], dict) and isinstance(above[key], dict)}
+    return below | above | {key: laid_over(below[key], above[key]) for key in nested}
 
 
 def test_the_chart_is_of_the_packages_version() -> None:

@@ -19,6 +19,7 @@ from cluster.sandbox import SandboxError, run_in_sandbox
 from harness.helm import helm
 from harness.postgres_binaries import client_programs, server_programs
 from harness.program import ProgramFailedError
+from harness.prometheus_operator import definitions
 from harness.watchdog import Watchdog
 
 PROJECT = Path(__file__).parents[2]
@@ -35,6 +36,7 @@ def main() -> int:
         pair = Pair(given.kubernetes, given.keda)
         print(f"Kubernetes {pair.kubernetes}, KEDA {pair.keda}; built now if not in the cache", flush=True)
         helm()
+        definitions()
         server_programs(18)
         client_programs()
         Prepared(pair, build(pair), install_exporter(PROJECT, folder), folder, logs).leave()

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from cluster.pod import TESTS
-from harness.helm import CI_FILES, render
+from harness.helm import CHART, CI_FILES, one, render
 from harness.program import ProgramFailedError
+from harness.prometheus_operator import definitions
 from harness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -21,12 +23,18 @@ if TYPE_CHECKING:
     from cluster.cluster import Cluster
     from cluster.prepared import Prepared
 
-# Of the Prometheus Operator, which is not here.
-FOREIGN = {"ServiceMonitor", "PodMonitor"}
-
 EXAMPLES_NAMESPACES = ("ns", "shop", "finance", "media")
 
 SANDBOXED = "from cluster.sandbox import run_in_sandbox; run_in_sandbox(['sleep', '{}'])"
+
+
+@pytest.fixture
+def monitors(cluster: Cluster) -> None:
+    """The kinds of the Prometheus Operator, which itself is not here."""
+    found = [yaml.safe_load(path.read_text()) for path in definitions().values()]
+    cluster.kubectl.apply(*found)
+    for definition in found:
+        cluster.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
 
 
 @pytest.fixture
@@ -38,15 +46,28 @@ def namespaces(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("path", CI_FILES, ids=lambda path: path.stem.removesuffix("-values"))
-@pytest.mark.usefixtures("namespaces")
+@pytest.mark.usefixtures("namespaces", "monitors")
 def test_the_api_server_and_kedas_webhook_take_every_object_of_the_chart(
     cluster: Cluster, prepared_cluster: Prepared, path: Path
 ) -> None:
     version = prepared_cluster.pair.kubernetes.removeprefix("v")
-    manifests = [found for found in render(path, kubernetes=version) if found["kind"] not in FOREIGN]
+    manifests = render(path, kubernetes=version)
     for manifest in manifests:
         manifest["metadata"].setdefault("namespace", "ns")
     cluster.kubectl.apply(*manifests, dry_run=True)
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_the_api_server_takes_the_example_worker(cluster: Cluster) -> None:
+    cluster.kubectl.apply(*render({}, chart=CHART.parent / "examples/worker"), dry_run=True)
+
+
+@pytest.mark.usefixtures("namespaces", "monitors")
+def test_a_misspelt_field_of_the_prometheus_operator_would_be_noticed(cluster: Cluster) -> None:
+    monitor = one(render(CHART / "ci/many-pools-values.yaml"), "ServiceMonitor")
+    monitor["spec"]["endpoints"][0]["autorization"] = {}
+    with pytest.raises(ProgramFailedError, match="autorization"):
+        cluster.kubectl.apply(monitor, dry_run=True)
 
 
 @pytest.mark.usefixtures("namespaces")

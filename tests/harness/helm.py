@@ -45,14 +45,15 @@ def template(
     values: Mapping[str, Any] | Path,
     *options: str,
     chart: Path = CHART,
+    release: str = "r",
     kubernetes: str = KUBERNETES,
     apis: Iterable[str] = APIS,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `helm template` for the release `r` in the namespace `ns`, whatever comes of it."""
+    """Run `helm template` for a release in the namespace `ns`, whatever comes of it."""
     written = values.read_text() if isinstance(values, Path) else json.dumps(values)
     return subprocess.run(
         [
-            *(helm(), "template", "r", chart, "--namespace", "ns", "--values", "-", "--kube-version", kubernetes),
+            *(helm(), "template", release, chart, "--namespace", "ns", "--values", "-", "--kube-version", kubernetes),
             *(word for api in apis for word in ("--api-versions", api)),
             *options,
         ],

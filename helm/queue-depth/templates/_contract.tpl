@@ -31,10 +31,14 @@ containers:
             # Where tokens come with this very upgrade, the running exporter asks for none.
             optional: true
       {{- end }}
+    {{- with .root.Values.contractCheck.resources }}
     resources:
-      {{- toYaml .root.Values.contractCheck.resources | nindent 6 }}
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .root.Values.exporter.securityContext }}
     securityContext:
-      {{- toYaml .root.Values.exporter.securityContext | nindent 6 }}
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
     volumeMounts:
       - name: manifests
         mountPath: /manifests

@@ -14,6 +14,10 @@ The other templates render something whatever is wrong, so that a mistake is tol
 {{- $exporter := .Values.exporter -}}
 {{- $scaled := (include "queue-depth.scaledPools" . | fromJson).pools -}}
 
+{{- if and $exporter.enabled (not (regexMatch "^[a-z]" (include "queue-depth.fullname" .))) -}}
+{{- $say = append $say (printf "the name %q begins with a digit: the API server would refuse the exporter's Service. Set fullnameOverride, or name the release otherwise." (include "queue-depth.fullname" .)) -}}
+{{- end -}}
+
 {{- with .Values.image -}}
 {{- if not .repository -}}
 {{- if or $exporter.enabled $.Values.contractCheck.enabled -}}
@@ -40,6 +44,14 @@ The other templates render something whatever is wrong, so that a mistake is tol
 {{- end -}}
 {{- if and .url (not (regexMatch "^postgres(ql)?(\\+\\w+)?://[^/]" .url)) -}}
 {{- $say = append $say "database.url is no connection URL: the exporter would not start. Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE." -}}
+{{- else if and .url $.Values.networkPolicy.enabled -}}
+{{- $hosts := regexReplaceAll "^[^:]+://([^/?]*@)?([^/?]*).*$" .url "${2}" -}}
+{{- range splitList "," $hosts -}}
+{{- $port := default "5432" (regexFind "[0-9]+$" (regexFind ":[0-9]+$" .)) -}}
+{{- if ne $port (toString $.Values.networkPolicy.database.port) -}}
+{{- $say = append $say (printf "database.url is at port %s and networkPolicy.database.port is %v: the exporter would not reach it. Set both to the same." $port $.Values.networkPolicy.database.port) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range $exporter.extraEnv -}}
@@ -173,6 +185,9 @@ The other templates render something whatever is wrong, so that a mistake is tol
 {{- end -}}
 
 {{- if eq .mode "raw" -}}
+{{- if and .canBeIdle (lt (int .cooldownPeriod) (mul 3 .pollingInterval | int)) -}}
+{{- $say = append $say (printf "%s.cooldownPeriod is %d and mode is raw: KEDA asks for the two numbers one after the other, so what starts in between is in neither, and its pod would go. Set at least three pollingInterval (%d)." $at (int .cooldownPeriod) (mul 3 .pollingInterval | int)) -}}
+{{- end -}}
 {{- if not .workerConcurrency -}}
 {{- $say = append $say (printf "%s.mode is raw and workerConcurrency is not set: KEDA would start a pod for every workflow. Set it to what one process runs at once, or use mode: replicas." $at) -}}
 {{- end -}}
@@ -191,6 +206,13 @@ The other templates render something whatever is wrong, so that a mistake is tol
 {{- if and (eq .scaleUpTolerance "always") (not (semverCompare ">=1.33.0-0" $root.Capabilities.KubeVersion.Version)) -}}
 {{- $say = append $say (printf "%s.scaleUpTolerance is always and the cluster is %s: an HPA has no tolerance of its own before Kubernetes 1.33, and the field would be dropped in silence. Use auto." $at $root.Capabilities.KubeVersion.Version) -}}
 {{- end -}}
+{{- $up := default dict .behavior.scaleUp -}}
+{{- if and (hasKey $up "tolerance") (not (semverCompare ">=1.33.0-0" $root.Capabilities.KubeVersion.Version)) -}}
+{{- $say = append $say (printf "%s.behavior.scaleUp.tolerance is set and the cluster is %s: an HPA has no tolerance of its own before Kubernetes 1.33, and the field would be dropped in silence. Take it out; scaleUpTolerance: auto does what this cluster can." $at $root.Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- if eq (default "" $up.selectPolicy) "Disabled" -}}
+{{- $say = append $say (printf "%s.behavior.scaleUp.selectPolicy is Disabled: work would wait for ever beside one pod. Take it out; to hold a pool for a while, set paused: true." $at) -}}
+{{- end -}}
 {{- $down := default dict .behavior.scaleDown -}}
 {{- if eq .scaleIn.mode "whenIdle" -}}
 {{- if not .canBeIdle -}}
@@ -208,7 +230,7 @@ The other templates render something whatever is wrong, so that a mistake is tol
 {{- $annotations := .annotations -}}
 {{- range $key, $value := dict "autoscaling.keda.sh/paused" "paused" "autoscaling.keda.sh/paused-replicas" "pausedReplicaCount" "autoscaling.keda.sh/paused-scale-in" "scaleIn.mode: frozen" "scaledobject.keda.sh/hpa-excluded-labels" "hpaExcludedLabels" -}}
 {{- if hasKey $annotations $key -}}
-{{- $say = append $say (printf "%s.annotations has %s: KEDA looks whether it is there, so it would work against the values. Use %s." $at $key $value) -}}
+{{- $say = append $say (printf "%s.annotations has %s: it would work against what the values say. Use %s." $at $key $value) -}}
 {{- end -}}
 {{- end -}}
 
@@ -218,6 +240,9 @@ The other templates render something whatever is wrong, so that a mistake is tol
 {{- $say = append $say (printf "%s.extraTriggers: the name %q is taken: KEDA would refuse the ScaledObject. Write another." $at .name) -}}
 {{- end -}}
 {{- $names = append $names .name -}}
+{{- if and (eq (default "" .metricType) "Utilization") (not (has .type (list "cpu" "memory"))) -}}
+{{- $say = append $say (printf "%s.extraTriggers: metricType Utilization is for cpu and memory: KEDA would refuse the trigger, and with it all scaling of the pool. Write AverageValue." $at) -}}
+{{- end -}}
 {{- if eq (default "" .metricType) "Value" -}}
 {{- $say = append $say (printf "%s.extraTriggers: metricType Value is multiplied by the ready pods at every sync, so a count compounds. Write AverageValue." $at) -}}
 {{- end -}}

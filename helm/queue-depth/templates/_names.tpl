@@ -26,7 +26,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- $_ := set $labels "app.kubernetes.io/version" .root.Chart.AppVersion -}}
 {{- $_ := set $labels "app.kubernetes.io/managed-by" .root.Release.Service -}}
 {{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63) -}}
-{{- toYaml (merge $labels (default dict .extra) .root.Values.labels) -}}
+{{- toYaml (merge $labels (default dict .extra) (default dict .root.Values.labels)) -}}
 {{- end -}}
 
 {{/*
@@ -34,7 +34,7 @@ Labels of a pod: without the chart's version, so that only what matters to a pod
 `queue-depth.labels` takes.
 */}}
 {{- define "queue-depth.podLabels" -}}
-{{- toYaml (merge (include "queue-depth.selectorLabels" . | fromYaml) (default dict .extra) .root.Values.labels) -}}
+{{- toYaml (merge (include "queue-depth.selectorLabels" . | fromYaml) (default dict .extra) (default dict .root.Values.labels)) -}}
 {{- end -}}
 
 {{- define "queue-depth.image" -}}
@@ -73,7 +73,7 @@ Labels of a pod: without the chart's version, so that only what matters to a pod
 {{- if or .tokens .tokensSecret.name -}}
 /etc/queue-depth/auth/tokens
 {{- else -}}
-{{- .tokensFile -}}
+{{- default "" .tokensFile -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -86,6 +86,8 @@ enableServiceLinks: false
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .Values.exporter.podSecurityContext }}
 securityContext:
-  {{- toYaml .Values.exporter.podSecurityContext | nindent 2 }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}

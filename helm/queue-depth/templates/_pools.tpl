@@ -23,7 +23,7 @@ queues application version executors hpa_tolerance
 
 {{/*
 `pools` of the exporter's configuration file, as JSON: every pool that is scaled, and those that others scale.
-Where the HPA ignores a difference of 10 %, the exporter asks for enough pods to be beyond it.
+Where the HPA ignores small differences, the exporter asks for enough pods to be beyond them.
 */}}
 {{- define "queue-depth.exporterPools" -}}
 {{- $root := . -}}
@@ -37,8 +37,9 @@ Where the HPA ignores a difference of 10 %, the exporter asks for enough pods to
 {{- end -}}
 {{- end -}}
 {{- $merged := include "queue-depth.merged" (dict "base" $root.Values.poolDefaults "over" $pool) | fromJson -}}
-{{- if and $merged.scaled (not (hasKey $known "hpa_tolerance")) (not (include "queue-depth.ignoresNothing" (dict "root" $root "pool" $merged))) -}}
-{{- $_ := set $known "hpa_tolerance" 0.1 -}}
+{{- $ignored := include "queue-depth.ignoredDifference" (dict "root" $root "pool" $merged) | float64 -}}
+{{- if and $merged.scaled $ignored (not (hasKey $known "hpa_tolerance")) -}}
+{{- $_ := set $known "hpa_tolerance" $ignored -}}
 {{- end -}}
 {{- $_ := set $pools $name $known -}}
 {{- end -}}
@@ -92,10 +93,17 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* Whether the HPA acts on every difference: "true" or empty. Takes a dict of `root`, `pool` (with the defaults). */}}
-{{- define "queue-depth.ignoresNothing" -}}
-{{- if or (include "queue-depth.hasTolerance" .) (hasKey (default dict .pool.behavior.scaleUp) "tolerance") -}}
-true
+{{/*
+The difference that the HPA ignores when it scales up, as a fraction: what was written, as a decimal or in thousandths
+(50m), or nothing, or its own default. Takes a dict of `root`, `pool` (with the defaults).
+*/}}
+{{- define "queue-depth.ignoredDifference" -}}
+{{- $up := default dict .pool.behavior.scaleUp -}}
+{{- if hasKey $up "tolerance" -}}
+{{- $written := toString $up.tolerance -}}
+{{- ternary (divf (trimSuffix "m" $written | float64) 1000) (float64 $written) (hasSuffix "m" $written) -}}
+{{- else -}}
+{{- ternary "0" "0.1" (not (empty (include "queue-depth.hasTolerance" .))) -}}
 {{- end -}}
 {{- end -}}
 
@@ -113,7 +121,14 @@ pods every 15 seconds instead. Takes a dict of `root`, `pool`.
 {{- if eq $pool.scaleIn.mode "whenIdle" -}}
 {{- $_ := set $down "selectPolicy" "Disabled" -}}
 {{- end -}}
-{{- include "queue-depth.merged" (dict "base" (dict "scaleUp" $up "scaleDown" $down) "over" $pool.behavior) | fromJson | toYaml -}}
+{{- $behavior := include "queue-depth.merged" (dict "base" (dict "scaleUp" $up "scaleDown" $down) "over" $pool.behavior) | fromJson -}}
+{{- range $rules := $behavior -}}
+{{- if hasKey $rules "tolerance" -}}
+{{- /* A quantity: the API server takes text or an integer, and no fraction. */ -}}
+{{- $_ := set $rules "tolerance" (toString $rules.tolerance) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $behavior -}}
 {{- end -}}
 
 {{/* The exporter's configuration file. */}}

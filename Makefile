@@ -54,8 +54,7 @@ bench: install  ## Run the benchmarks and write docs/performance.md
 
 .PHONY: bench-scaling
 bench-scaling: install  ## Run every scaling policy on a real control plane and write docs/scaling.md (half an hour)
-	$(UV) pip install --quiet --python $(BIN)/python --group bench
-	PYTHONPATH=tests:tests/e2e $(BIN)/python -m cluster -- $(abspath $(BIN))/python -m scaling
+	PYTHONPATH=tests:tests/e2e $(BIN)/python -m cluster -- $(abspath $(BIN))/python -m scaling $(ARGUMENTS)
 
 .PHONY: develop
 develop: $(UV)  ## Install the source tree itself, to work on it

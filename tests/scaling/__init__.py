@@ -1,0 +1,1 @@
+"""The headline benchmark: the same work for several ways to scale, at once, on one real control plane with KEDA."""

@@ -61,7 +61,7 @@ def measure(observation: Observation, end: float) -> Measures:
     return Measures(
         interrupted=sum(is_interrupted(run, pods) for run in observation.runs),
         never_started=sum(run.started is None for run in observation.runs),
-        waits=tuple(sorted(wait(run, last) for run in observation.runs)),
+        waits=tuple(sorted(waited(run, last) for run in observation.runs)),
         pod_minutes=total / 60,
         idle_pod_minutes=(total - busy) / 60,
         scale_ups=sum(step > 0 for step in steps),
@@ -73,6 +73,21 @@ def measure(observation: Observation, end: float) -> Measures:
     )
 
 
+def together(found: Sequence[Measures]) -> Measures:
+    """Return the numbers of one policy under several loads as those of one."""
+    return Measures(
+        interrupted=sum(one.interrupted for one in found),
+        never_started=sum(one.never_started for one in found),
+        waits=tuple(sorted(wait for one in found for wait in one.waits)),
+        pod_minutes=sum(one.pod_minutes for one in found),
+        idle_pod_minutes=sum(one.idle_pod_minutes for one in found),
+        scale_ups=sum(one.scale_ups for one in found),
+        scale_downs=sum(one.scale_downs for one in found),
+        most_pods=max(one.most_pods for one in found),
+        pod_starts=tuple(sorted(start for one in found for start in one.pod_starts)),
+    )
+
+
 def is_interrupted(run: Run, pods: dict[str, Pod]) -> bool:
     """Whether a run lost its pod. Nobody takes it up again here: its row stays PENDING, as its pod's name is gone."""
     pod = pods.get(run.pod)
@@ -81,7 +96,7 @@ def is_interrupted(run: Run, pods: dict[str, Pod]) -> bool:
     )
 
 
-def wait(run: Run, end: float) -> float:
+def waited(run: Run, end: float) -> float:
     """Return how long a job waited for its first start, an interrupted one too."""
     return (end if run.started is None else run.started) - run.enqueued
 

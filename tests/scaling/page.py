@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from scaling import plot
-from scaling.measures import measure, median, percentile
+from scaling.measures import measure, median, percentile, together
 from scaling.observed import Record
 from scaling.policies import (
     COOLDOWN_SECONDS,
@@ -25,10 +25,10 @@ from scaling.policies import (
     SYNC_SECONDS,
     WORKER_CONCURRENCY,
 )
-from scaling.targets import targets
+from scaling.targets import overall, targets, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from scaling.measures import Measures
     from scaling.observed import Loaded
@@ -56,6 +56,7 @@ COLUMNS = (
 )
 
 TEMPLATE = Template(Path(__file__).with_name("page.md.template").read_text(encoding="utf-8"))
+ALIGNED = ("---", *["---:"] * (len(COLUMNS) - 1))
 
 
 def write(record: Record, folder: Path) -> None:
@@ -95,7 +96,9 @@ def markdown(record: Record) -> str:
         seed=record.seed,
         machine="\n".join(f"| {name} | {value} |" for name, value in record.machine.items()),
         policies="\n".join(f"| `{name}` | {about} |" for name, about in policies.items()),
+        summary="\n".join(map(_line, [COLUMNS, ALIGNED, *_summary(record)])),
         loads="\n".join(map(_section, record.loads)),
+        together=_together(record.loads),
         concurrency=WORKER_CONCURRENCY,
         max_pods=MAX_PODS,
         polling=POLLING_SECONDS,
@@ -116,10 +119,19 @@ def terminal(loaded: Loaded) -> str:
     return "\n".join(lines)
 
 
+def _summary(record: Record) -> list[tuple[str, ...]]:
+    found: dict[str, list[Measures]] = {}
+    for loaded in record.loads:
+        for seen in loaded.observations:
+            found.setdefault(seen.policy, []).append(measure(seen, loaded.end))
+    packed = sum(map(_packed, record.loads))
+    return [_row(f"`{policy}`", together(measures), packed) for policy, measures in found.items()]
+
+
 def _section(loaded: Loaded) -> str:
     jobs = len(loaded.observations[0].runs)
     packed = _packed(loaded)
-    rows = [COLUMNS, ("---", *["---:"] * (len(COLUMNS) - 1)), *_rows(loaded, code="`")]
+    rows = [COLUMNS, ALIGNED, *_rows(loaded, code="`")]
     held = [("of `queue-depth`", "found", "at most", ""), ("---", "---:", "---", "---")]
     held += [(one.what, _number(one.found), _bound(one), _verdict(one)) for one in targets(loaded)]
     return "\n".join(
@@ -134,6 +146,14 @@ def _section(loaded: Loaded) -> str:
             f"\n![{loaded.load}: pods and runs over time]({NAME}-{loaded.load}.svg)\n",
         ]
     )
+
+
+def _together(loads: Sequence[Loaded]) -> str:
+    rows = [("policy", "runs interrupted", "pod-minutes"), ("---", "---:", "---:")]
+    rows += [(f"`{name}`", f"{one.interrupted}", f"{one.pod_minutes:.1f}") for name, one in totals(loads).items()]
+    held = [("of `queue-depth`", "found", "at most", ""), ("---", "---:", "---", "---")]
+    held += [(one.what, _number(one.found), _bound(one), _verdict(one)) for one in overall(loads)]
+    return "\n".join([*map(_line, rows), "", *map(_line, held if len(held) > 2 else [])])
 
 
 def _remarks(loaded: Loaded) -> Iterable[str]:

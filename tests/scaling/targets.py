@@ -9,6 +9,8 @@ from scaling.measures import measure
 from scaling.policies import CHART, POLLING_SECONDS, REFRESH_SECONDS, SYNC_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from scaling.measures import Measures
     from scaling.observed import Loaded
 
@@ -46,6 +48,34 @@ def targets(loaded: Loaded) -> list[Target]:
     return [_wait(own), *([_interrupted(own, found), _cost(own, found)] if found else [])]
 
 
+def overall(loads: Sequence[Loaded]) -> list[Target]:
+    """Return what this chart must reach over all loads together: a run or two under one load are chance.
+
+    Nothing if it, or a policy to hold it against, did not take part in all of them.
+    """
+    found = totals(loads)
+    own = found.pop(CHART, None)
+    return [_interrupted(own, found), _cost(own, found)] if own is not None and found else []
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One policy over all loads: see `Measures`."""
+
+    interrupted: int
+    pod_minutes: float
+
+
+def totals(loads: Sequence[Loaded]) -> dict[str, Total]:
+    """Return the sums of each policy that took part in every load."""
+    found = [{seen.policy: measure(seen, loaded.end) for seen in loaded.observations} for loaded in loads]
+    return {
+        name: Total(sum(one[name].interrupted for one in found), sum(one[name].pod_minutes for one in found))
+        for name in (found[0] if found else {})
+        if all(name in one for one in found)
+    }
+
+
 def _wait(own: Measures) -> Target:
     slowest = max(own.pod_starts, default=0.0)
     return Target(
@@ -57,12 +87,12 @@ def _wait(own: Measures) -> Target:
     )
 
 
-def _interrupted(own: Measures, others: dict[str, Measures]) -> Target:
+def _interrupted(own: Measures | Total, others: Mapping[str, Measures | Total]) -> Target:
     least = min(others, key=lambda name: others[name].interrupted)
     return Target("runs interrupted", own.interrupted, others[least].interrupted, f"as few as `{least}`")
 
 
-def _cost(own: Measures, others: dict[str, Measures]) -> Target:
+def _cost(own: Measures | Total, others: Mapping[str, Measures | Total]) -> Target:
     as_safe = {name: found for name, found in others.items() if found.interrupted <= own.interrupted}
     if not as_safe:
         because = "nobody interrupts as few, so nothing bounds it"

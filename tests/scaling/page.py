@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from scaling import plot
-from scaling.measures import measure, median, percentile, together
+from scaling.measures import measure, median, percentile
 from scaling.observed import Record
 from scaling.policies import (
     COOLDOWN_SECONDS,
@@ -96,7 +96,6 @@ def markdown(record: Record) -> str:
         seed=record.seed,
         machine="\n".join(f"| {name} | {value} |" for name, value in record.machine.items()),
         policies="\n".join(f"| `{name}` | {about} |" for name, about in policies.items()),
-        summary="\n".join(map(_line, [COLUMNS, ALIGNED, *_summary(record)])),
         loads="\n".join(map(_section, record.loads)),
         together=_together(record.loads),
         concurrency=WORKER_CONCURRENCY,
@@ -119,21 +118,10 @@ def terminal(loaded: Loaded) -> str:
     return "\n".join(lines)
 
 
-def _summary(record: Record) -> list[tuple[str, ...]]:
-    found: dict[str, list[Measures]] = {}
-    for loaded in record.loads:
-        for seen in loaded.observations:
-            found.setdefault(seen.policy, []).append(measure(seen, loaded.end))
-    packed = sum(map(_packed, record.loads))
-    return [_row(f"`{policy}`", together(measures), packed) for policy, measures in found.items()]
-
-
 def _section(loaded: Loaded) -> str:
     jobs = len(loaded.observations[0].runs)
     packed = _packed(loaded)
     rows = [COLUMNS, ALIGNED, *_rows(loaded, code="`")]
-    held = [("of `queue-depth`", "found", "at most", ""), ("---", "---:", "---", "---")]
-    held += [(one.what, _number(one.found), _bound(one), _verdict(one)) for one in targets(loaded)]
     return "\n".join(
         [
             f"## {loaded.load.capitalize()}\n",
@@ -142,18 +130,23 @@ def _section(loaded: Loaded) -> str:
             *map(_line, rows),
             *_remarks(loaded),
             "",
-            *map(_line, held if len(held) > 2 else []),
+            *_held(targets(loaded)),
             f"\n![{loaded.load}: pods and runs over time]({NAME}-{loaded.load}.svg)\n",
         ]
     )
 
 
 def _together(loads: Sequence[Loaded]) -> str:
-    rows = [("policy", "runs interrupted", "pod-minutes"), ("---", "---:", "---:")]
-    rows += [(f"`{name}`", f"{one.interrupted}", f"{one.pod_minutes:.1f}") for name, one in totals(loads).items()]
-    held = [("of `queue-depth`", "found", "at most", ""), ("---", "---:", "---", "---")]
-    held += [(one.what, _number(one.found), _bound(one), _verdict(one)) for one in overall(loads)]
-    return "\n".join([*map(_line, rows), "", *map(_line, held if len(held) > 2 else [])])
+    packed = sum(map(_packed, loads))
+    rows = [COLUMNS, ALIGNED, *(_row(f"`{name}`", found, packed) for name, found in totals(loads).items())]
+    return "\n".join([*map(_line, rows), "", *_held(overall(loads))])
+
+
+def _held(found: Sequence[Target]) -> Iterable[str]:
+    if found:
+        yield from (_line(("of `queue-depth`", "found", "at most", "")), _line(("---", "---:", "---", "---")))
+    for one in found:
+        yield _line((one.what, _number(one.found), _bound(one), _verdict(one)))
 
 
 def _remarks(loaded: Loaded) -> Iterable[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scaling.measures import measure
+from scaling.measures import measure, percentile, together
 from scaling.policies import CHART, POLLING_SECONDS, REFRESH_SECONDS, SYNC_SECONDS
 
 if TYPE_CHECKING:
@@ -58,19 +58,11 @@ def overall(loads: Sequence[Loaded]) -> list[Target]:
     return [_interrupted(own, found), _cost(own, found)] if own is not None and found else []
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
-    """One policy over all loads: see `Measures`."""
-
-    interrupted: int
-    pod_minutes: float
-
-
-def totals(loads: Sequence[Loaded]) -> dict[str, Total]:
-    """Return the sums of each policy that took part in every load."""
+def totals(loads: Sequence[Loaded]) -> dict[str, Measures]:
+    """Return the numbers over all loads of each policy that took part in every one."""
     found = [{seen.policy: measure(seen, loaded.end) for seen in loaded.observations} for loaded in loads]
     return {
-        name: Total(sum(one[name].interrupted for one in found), sum(one[name].pod_minutes for one in found))
+        name: together([one[name] for one in found])
         for name in (found[0] if found else {})
         if all(name in one for one in found)
     }
@@ -87,12 +79,12 @@ def _wait(own: Measures) -> Target:
     )
 
 
-def _interrupted(own: Measures | Total, others: Mapping[str, Measures | Total]) -> Target:
+def _interrupted(own: Measures, others: Mapping[str, Measures]) -> Target:
     least = min(others, key=lambda name: others[name].interrupted)
     return Target("runs interrupted", own.interrupted, others[least].interrupted, f"as few as `{least}`")
 
 
-def _cost(own: Measures | Total, others: Mapping[str, Measures | Total]) -> Target:
+def _cost(own: Measures, others: Mapping[str, Measures]) -> Target:
     as_safe = {name: found for name, found in others.items() if found.interrupted <= own.interrupted}
     if not as_safe:
         because = "nobody interrupts as few, so nothing bounds it"
@@ -103,5 +95,6 @@ def _cost(own: Measures | Total, others: Mapping[str, Measures | Total]) -> Targ
         "pod-minutes",
         own.pod_minutes,
         COST_FACTOR * least,
-        f"{COST_FACTOR} times the {least:.1f} of `{cheapest}`, the cheapest that interrupts as few",
+        f"{COST_FACTOR} times the {least:.1f} of `{cheapest}`, the cheapest that interrupts as few, "
+        f"where runs wait up to {percentile(as_safe[cheapest].waits, 100):.1f} s",
     )

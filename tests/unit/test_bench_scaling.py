@@ -11,10 +11,10 @@ import pytest
 
 from scaling import page
 from scaling.loads import LOADS, Bursts, Job, Lengths, Load, Poisson, most_at_once
-from scaling.measures import Measures, course, measure, percentile, union
+from scaling.measures import Measures, course, measure, percentile, together, union
 from scaling.observed import Loaded, Observation, Pod, Record, Run
 from scaling.policies import CHART, POLICIES, SLOTS, Policy
-from scaling.targets import targets
+from scaling.targets import overall, targets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +101,18 @@ def test_scalings_are_changes_and_pod_starts_are_of_pods_made_during_the_load() 
     assert found.pod_starts == (6,)
 
 
+def test_several_loads_are_added_up() -> None:
+    one = seen([DONE, replace(DONE, ended=None)], [A], replicas=((0, 0), (2, 1)))
+    other = seen([replace(DONE, started=7)], [A, replace(A, name="b", launched=7)], replicas=((0, 0), (2, 2), (64, 0)))
+    both = together([one, other])
+    assert [both.interrupted, both.scale_ups, both.scale_downs, both.most_pods] == [1, 2, 1, 2]
+    assert list(both.waits) == [7, 10, 10]
+    assert list(both.pod_starts) == [5, 6, 6]
+    assert [both.pod_minutes, both.idle_pod_minutes] == pytest.approx(
+        [one.pod_minutes + other.pod_minutes, one.idle_pod_minutes + other.idle_pod_minutes]
+    )
+
+
 def test_intervals_join_and_are_counted() -> None:
     assert union([(5, 6), None, (0, 3), (1, 2), (3, 4)]) == [(0, 4), (5, 6)]
     assert course([(0, 2), (1, 3)]) == [(0, 1), (1, 2), (2, 1), (3, 0)]
@@ -144,6 +156,19 @@ def test_the_cheapest_of_those_that_interrupt_as_few_bounds_the_cost() -> None:
     ]
     cost = targets(loaded(replace(others[0], policy=CHART), *others))[-1]
     assert cost.at_most * 60 == pytest.approx(1.15 * 30)
+
+
+def test_over_all_loads_a_run_more_under_one_of_them_is_no_miss() -> None:
+    lost = replace(NOTHING, policy=CHART, runs=(replace(DONE, ended=None),), pods=(A,))
+    kept = replace(lost, runs=(DONE,))
+    other = replace(lost, policy="raw", runs=(replace(DONE, ended=None),) * 2)
+    loads = [loaded(lost, replace(kept, policy="raw")), loaded(kept, other)]
+    assert [target.passed for load in loads for target in targets(load) if target.what == "runs interrupted"] == [
+        False,
+        True,
+    ]
+    assert [target.passed for target in overall(loads)] == [True, True]
+    assert overall([loaded(lost), loads[1]]) == []
 
 
 def test_without_this_chart_there_is_nothing_to_reach() -> None:

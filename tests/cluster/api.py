@@ -94,6 +94,12 @@ class Kubectl:
             (folder / f"{kind}.yaml").write_text(text)
 
 
+def has_condition(manifest: Manifest, kind: str) -> bool:
+    """Whether an object says of itself that a condition is true."""
+    conditions = manifest.get("status", {}).get("conditions") or []
+    return any(found["type"] == kind and found["status"] == "True" for found in conditions)
+
+
 def connection(kubeconfig: Path) -> dict[str, Any]:
     """Return the arguments of an httpx client for the cluster that a kubeconfig of ours names."""
     config = yaml.safe_load(kubeconfig.read_text())

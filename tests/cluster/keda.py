@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from cluster.api import has_condition
 from cluster.processes import ClusterError
 from harness.program import ProgramFailedError
 from harness.waiting import wait_until
@@ -53,7 +54,7 @@ def install(kubectl: Kubectl, api: Api, source: Path) -> None:
     kubectl.apply(*(found for found in manifests if found not in definitions))
     for what, condition in (
         ("KEDA's pods are ready", lambda: all(_is_available(api, name) for name in DEPLOYMENTS)),
-        ("KEDA's metrics are served", lambda: _has_condition(api.get(API_SERVICE), "Available")),
+        ("KEDA's metrics are served", lambda: has_condition(api.get(API_SERVICE), "Available")),
         ("KEDA's webhook refuses a bad ScaledObject", lambda: _refuses(kubectl)),
     ):
         try:
@@ -77,12 +78,7 @@ def _made_quick(manifest: Manifest) -> Manifest:
 
 
 def _is_available(api: Api, deployment: str) -> bool:
-    return _has_condition(api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{deployment}"), "Available")
-
-
-def _has_condition(manifest: Manifest, kind: str) -> bool:
-    conditions = manifest.get("status", {}).get("conditions", [])
-    return any(found["type"] == kind and found["status"] == "True" for found in conditions)
+    return has_condition(api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{deployment}"), "Available")
 
 
 def _refuses(kubectl: Kubectl) -> bool:

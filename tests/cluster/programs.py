@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from harness.cache import cached
-from harness.program import ProgramFailedError, run
+from harness.golang import go
 
 HERE = Path(__file__).parent
 
@@ -22,9 +21,6 @@ KEDA_MODULE = "github.com/kedacore/keda/v2"
 KUBERNETES_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kubectl")
 # By the names that KEDA's own images and manifests give them.
 KEDA_PROGRAMS = {"keda": "operator", "keda-adapter": "adapter", "keda-admission-webhooks": "webhooks"}
-
-# Cold, each takes minutes on two cores.
-BUILD_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +62,20 @@ def build(pair: Pair) -> Programs:
     Raises:
         ProgramFailedError: No Go, no network, or no such version; carries what Go said.
     """
-    kubernetes = cached(
-        f"kubernetes-{pair.kubernetes}-{_recipe('kubernetes')}", partial(_build_kubernetes, pair.kubernetes)
-    )
+    kubernetes = cached(f"kubernetes-{pair.kubernetes}-{_recipe('kubernetes')}", partial(_build_kubernetes, pair))
     keda = cached(f"keda-{pair.keda}-{_recipe('keda')}", partial(_build_keda, pair.keda))
     return Programs(kubernetes / "bin", keda / "bin", keda / "source")
 
 
-def _build_kubernetes(version: str, folder: Path) -> None:
+def _build_kubernetes(pair: Pair, folder: Path) -> None:
+    version = pair.kubernetes
     module = folder / "module"
     shutil.copytree(HERE / "kubernetes", module)
     if version != pinned().kubernetes:
         _move_to(version, module)
-    minor = version.split(".")[1]
     stamp = " ".join(
         f"-X k8s.io/component-base/version.{name}={value}"
-        for name, value in (("gitVersion", version), ("gitMajor", "1"), ("gitMinor", minor))
+        for name, value in (("gitVersion", version), ("gitMajor", "1"), ("gitMinor", pair.minor))
     )
     (folder / "bin").mkdir()
     _go_build("./etcd", folder / "bin/etcd", module)
@@ -97,7 +91,7 @@ def _move_to(version: str, module: Path) -> None:
     required, found, replaced = text.partition("replace (")
     assert found
     file.write_text(required + found + replaced.replace(f" {_staging(old)}\n", f" {_staging(version)}\n"))
-    _go("mod", "tidy", "-e", cwd=module)
+    go("mod", "tidy", "-e", cwd=module)
 
 
 def _staging(version: str) -> str:
@@ -108,9 +102,9 @@ def _staging(version: str) -> str:
 def _build_keda(version: str, folder: Path) -> None:
     if version == pinned().keda:
         # Against the checksums of go.sum.
-        source = Path(_go("list", "-m", "-f", "{{.Dir}}", KEDA_MODULE, cwd=_downloaded(HERE / "keda")).strip())
+        source = Path(go("list", "-m", "-f", "{{.Dir}}", KEDA_MODULE, cwd=_downloaded(HERE / "keda")).strip())
     else:
-        source = Path(json.loads(_go("mod", "download", "-json", f"{KEDA_MODULE}@{version}", cwd=folder))["Dir"])
+        source = Path(json.loads(go("mod", "download", "-json", f"{KEDA_MODULE}@{version}", cwd=folder))["Dir"])
     (folder / "bin").mkdir()
     for program, command in KEDA_PROGRAMS.items():
         # In its own tree, so that its own replacements hold.
@@ -120,20 +114,12 @@ def _build_keda(version: str, folder: Path) -> None:
 
 
 def _downloaded(module: Path) -> Path:
-    _go("mod", "download", KEDA_MODULE, cwd=module)
+    go("mod", "download", KEDA_MODULE, cwd=module)
     return module
 
 
 def _go_build(package: str, program: Path, module: Path, link: str = "") -> None:
-    _go("build", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {link}", "-o", program, package, cwd=module)
-
-
-def _go(*words: str | Path, cwd: Path) -> str:
-    # GOFLAGS is the user's; GOWORK would have go look at a workspace above the cache.
-    if shutil.which("go") is None:
-        raise ProgramFailedError("the control plane is built from source and needs Go (https://go.dev/dl) on the PATH")
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
-    return run(["go", *words], cwd=cwd, env=environment, timeout=BUILD_SECONDS)
+    go("build", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {link}", "-o", program, package, cwd=module)
 
 
 def _required(module: str, requirement: str) -> str:

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import re
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import worker
-from shop import EXPORTER_IMAGE, SYNC_SECONDS, WORKER_IMAGE, Shop
+from shop import SYNC_SECONDS, Shop, server_for_pods, start_cluster
 
 from cluster import prepared
 from cluster.cluster import Cluster, StartedCluster
-from cluster.images import python_image
-from cluster.sandbox import PODS
-from harness.postgres import TRUST_EVERYONE, PostgresServer
 from harness.schemas import DatabaseFactory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.prepared import Prepared
+    from harness.postgres import PostgresServer
 
 FAILED = pytest.StashKey[bool]()
-
-WORKER = Path(worker.__file__)
-TRUST_PODS = (*TRUST_EVERYONE, f"host all all {PODS} trust")
-
+CONNECTIONS = 300
 
 STARTED = pytest.StashKey[StartedCluster]()
 
@@ -39,10 +33,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if here is None:
         raise pytest.UsageError("these tests need a cluster around them: run `make e2e`")
     if not hasattr(session.config, "workerinput"):  # as pytest-xdist marks its workers
-        workers = python_image(sys.executable, WORKER, environment=Path(sys.prefix), folders=(WORKER.parent,))
-        images = {EXPORTER_IMAGE: here.exporter, WORKER_IMAGE: workers}
-        started = StartedCluster(here.programs, images, here.folder, here.logs, hpa_sync_seconds=SYNC_SECONDS)
-        session.config.stash[STARTED] = started
+        session.config.stash[STARTED] = start_cluster(here, Path(worker.__file__), SYNC_SECONDS)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -76,7 +67,7 @@ def cluster(prepared_cluster: Prepared) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    with _server() as server:
+    with server_for_pods(CONNECTIONS) as server:
         yield server
 
 
@@ -90,7 +81,7 @@ def shop(cluster: Cluster, dbos_database: str, request: pytest.FixtureRequest) -
 @pytest.fixture
 def own_postgres() -> Iterator[PostgresServer]:
     """A server that the test may break."""
-    with _server() as server:
+    with server_for_pods(CONNECTIONS) as server:
         yield server
 
 
@@ -101,10 +92,6 @@ def shop_on_its_own_server(
     """An application like `shop`, whose database may be broken."""
     with _shop(cluster, DatabaseFactory(own_postgres).make(), request.node) as made:
         yield made
-
-
-def _server() -> PostgresServer:
-    return PostgresServer(18, settings={"listen_addresses": "*", "max_connections": "300"}, hba=TRUST_PODS)
 
 
 @contextmanager

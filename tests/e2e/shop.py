@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from dbos import DBOSClient
 
-from cluster.sandbox import HOST
+from cluster.cluster import StartedCluster
+from cluster.images import python_image
+from cluster.sandbox import HOST, PODS
 from harness.helm import CHART, helm
 from harness.ports import HOST as LOOPBACK
+from harness.postgres import TRUST_EVERYONE, PostgresServer
 from harness.program import ProgramFailedError
 from harness.roles import reader_of
 from harness.waiting import wait_until
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 
     from cluster.api import Manifest
     from cluster.cluster import Cluster
+    from cluster.prepared import Prepared
 
 APPLICATION = "shop"
 EXPORTER_IMAGE = "registry.example/queue-depth"
@@ -61,6 +67,19 @@ class Run:
     queue: str
     executor: str
     attempts: int
+
+
+def start_cluster(here: Prepared, worker: Path, hpa_sync_seconds: int) -> StartedCluster:
+    """Start a cluster that has the exporter's image, and a program of the tests' own environment as the worker's."""
+    workers = python_image(sys.executable, worker, environment=Path(sys.prefix), folders=(worker.parent,))
+    images = {EXPORTER_IMAGE: here.exporter, WORKER_IMAGE: workers}
+    return StartedCluster(here.programs, images, here.folder, here.logs, hpa_sync_seconds)
+
+
+def server_for_pods(max_connections: int, **settings: str) -> PostgresServer:
+    """Return a server that pods reach, not started yet."""
+    settings |= {"listen_addresses": "*", "max_connections": f"{max_connections}"}
+    return PostgresServer(18, settings=settings, hba=(*TRUST_EVERYONE, f"host all all {PODS} trust"))
 
 
 class Shop:

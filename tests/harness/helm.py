@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from harness.cache import cached
-from harness.program import run
+from harness.golang import go
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,8 +36,7 @@ def helm() -> Path:
 
 
 def _build(folder: Path) -> None:
-    environment = {**os.environ, "GOBIN": str(folder), "CGO_ENABLED": "0", "GOFLAGS": "-trimpath"}
-    run(["go", "install", f"helm.sh/helm/v4/cmd/helm@{VERSION}"], env=environment, timeout=1800)
+    go("install", "-trimpath", f"helm.sh/helm/v4/cmd/helm@{VERSION}", cwd=folder, GOBIN=str(folder))
 
 
 def template(

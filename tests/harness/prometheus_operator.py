@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cache import cached
-from harness.program import run
+from harness.golang import go
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,9 +28,7 @@ def definitions() -> Mapping[str, Path]:
 
 
 def _download(folder: Path) -> None:
-    # GOFLAGS is the user's; GOWORK would have go look at a workspace above the cache.
-    environment = {**os.environ, "GOFLAGS": "", "GOWORK": "off"}
-    told = json.loads(run(["go", "mod", "download", "-json", f"{MODULE}@{VERSION}"], cwd=folder, env=environment))
+    told = json.loads(go("mod", "download", "-json", f"{MODULE}@{VERSION}", cwd=folder))
     assert told["Sum"] == CHECKSUM, f"{MODULE} {VERSION} is another than it was: {told['Sum']}"
     for kind in KINDS:
         source = Path(told["Dir"]) / "example/prometheus-operator-crd" / _file(kind)

@@ -11,14 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shop import EXPORTER_IMAGE, WORKER_IMAGE
+from shop import server_for_pods, start_cluster
 
 from benchmarks.report import machine
 from cluster import prepared
-from cluster.cluster import Cluster, StartedCluster
-from cluster.images import python_image
-from cluster.sandbox import PODS
-from harness.postgres import TRUST_EVERYONE, PostgresServer
+from cluster.cluster import Cluster
 from harness.schemas import DatabaseFactory
 from scaling import page, worker
 from scaling.fleet import Fleet, look_at_all
@@ -46,6 +43,8 @@ WINDOW_MARGIN_SECONDS = 30
 
 # Lines of KEDA's log: a busy machine may answer one poll too late.
 TOLERABLE_FAILURES = 10
+
+CONNECTIONS = 500
 
 LOOK_SECONDS = 1
 SETTLE_SECONDS = 3
@@ -75,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measured(here: Prepared, loads: Sequence[Load], policies: Sequence[Policy], seed: int) -> Record:
     """Run each load under all policies at once; the loads one after the other."""
-    with _cluster(here) as cluster, _server() as server:
+    with _cluster(here) as cluster, server_for_pods(CONNECTIONS, shared_buffers="128MB") as server:
         ((version,),) = server.execute("SHOW server_version")
         about = {**machine(version), "Kubernetes": here.pair.kubernetes, "KEDA": here.pair.keda}
         databases = DatabaseFactory(server)
@@ -127,19 +126,12 @@ def _namespace(cluster: Cluster, load: Load, policy: Policy) -> str:
 
 @contextmanager
 def _cluster(here: Prepared) -> Iterator[Cluster]:
-    workers = python_image(sys.executable, WORKER, environment=Path(sys.prefix), folders=(WORKER.parent,))
-    images = {EXPORTER_IMAGE: here.exporter, WORKER_IMAGE: workers}
-    started = StartedCluster(here.programs, images, here.folder, here.logs, hpa_sync_seconds=SYNC_SECONDS)
+    started = start_cluster(here, WORKER, SYNC_SECONDS)
     cluster = Cluster(here.programs, here.folder, here.logs)
     yield cluster
     cluster.close()
     started.check()
     started.stop()
-
-
-def _server() -> PostgresServer:
-    settings = {"listen_addresses": "*", "max_connections": "500", "shared_buffers": "128MB"}
-    return PostgresServer(18, settings=settings, hba=(*TRUST_EVERYONE, f"host all all {PODS} trust"))
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

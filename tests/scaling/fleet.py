@@ -11,6 +11,7 @@ import httpx
 import psycopg
 from shop import APPLICATION, Shop
 
+from cluster.api import has_condition
 from harness.waiting import wait_until
 from scaling.observed import Observation, Pod, Run
 from scaling.policies import (
@@ -74,7 +75,12 @@ class Fleet:
             wanted = self.policy.scaled_object(self._shop.values(**values), self.namespace)
             self._cluster.kubectl.apply(database_authentication(self.namespace), wanted)
         path = f"/apis/keda.sh/v1alpha1/namespaces/{self.namespace}/scaledobjects/{POOL}"
-        wait_until(lambda: _is_ready(self._cluster.api.get(path)), 90, f"KEDA scales {self.namespace}", interval=0.5)
+        wait_until(
+            lambda: has_condition(self._cluster.api.get(path), "Ready"),
+            90,
+            f"KEDA scales {self.namespace}",
+            interval=0.5,
+        )
 
     def feed(self, jobs: Sequence[Job], begin: float) -> None:
         """Enqueue each job at its moment."""
@@ -183,11 +189,6 @@ def look_at_all(cluster: Cluster, fleets: Sequence[Fleet], jobs: int) -> None:
     for fleet in fleets:
         own = [pod for pod in pods if pod["metadata"]["namespace"] == fleet.namespace]
         fleet.look(by_namespace[fleet.namespace], own, jobs)
-
-
-def _is_ready(scaled_object: Manifest) -> bool:
-    conditions = scaled_object.get("status", {}).get("conditions") or []
-    return any(found["type"] == "Ready" and found["status"] == "True" for found in conditions)
 
 
 def _seconds(timestamp: str) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from scaling.observed import Observation, Pod, Run
+    from scaling.observed import Loaded, Observation, Pod, Run
 
 Interval = tuple[float, float]
 
@@ -71,6 +71,11 @@ def measure(observation: Observation, end: float) -> Measures:
             sorted(pod.launched - pod.made for pod in observation.pods if pod.launched is not None and pod.made >= 0)
         ),
     )
+
+
+def measured(loaded: Loaded) -> dict[str, Measures]:
+    """Return the numbers of each policy under one load."""
+    return {seen.policy: measure(seen, loaded.end) for seen in loaded.observations}
 
 
 def together(found: Sequence[Measures]) -> Measures:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from scaling import plot
-from scaling.measures import measure, median, percentile
+from scaling.measures import measured, median, percentile
 from scaling.observed import Record
 from scaling.policies import (
     COOLDOWN_SECONDS,
@@ -63,7 +63,7 @@ def write(record: Record, folder: Path) -> None:
     """Write all of it into a folder."""
     document = {
         "measures": {
-            loaded.load: {seen.policy: asdict(measure(seen, loaded.end)) for seen in loaded.observations}
+            loaded.load: {policy: asdict(found) for policy, found in measured(loaded).items()}
             for loaded in record.loads
         },
         "targets": {
@@ -158,9 +158,7 @@ def _remarks(loaded: Loaded) -> Iterable[str]:
 
 
 def _rows(loaded: Loaded, code: str = "") -> list[tuple[str, ...]]:
-    return [
-        _row(f"{code}{seen.policy}{code}", measure(seen, loaded.end), _packed(loaded)) for seen in loaded.observations
-    ]
+    return [_row(f"{code}{policy}{code}", found, _packed(loaded)) for policy, found in measured(loaded).items()]
 
 
 def _row(policy: str, found: Measures, packed: float) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scaling.measures import measure, percentile, together
+from scaling.measures import measured, percentile, together
 from scaling.policies import CHART, POLLING_SECONDS, REFRESH_SECONDS, SYNC_SECONDS
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Target:
 
 def targets(loaded: Loaded) -> list[Target]:
     """Return what this chart must reach under a load; nothing if it did not take part."""
-    found = {seen.policy: measure(seen, loaded.end) for seen in loaded.observations}
+    found = measured(loaded)
     own = found.pop(CHART, None)
     if own is None:
         return []
@@ -60,7 +60,7 @@ def overall(loads: Sequence[Loaded]) -> list[Target]:
 
 def totals(loads: Sequence[Loaded]) -> dict[str, Measures]:
     """Return the numbers over all loads of each policy that took part in every one."""
-    found = [{seen.policy: measure(seen, loaded.end) for seen in loaded.observations} for loaded in loads]
+    found = list(map(measured, loads))
     return {
         name: together([one[name] for one in found])
         for name in (found[0] if found else {})

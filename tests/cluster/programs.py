@@ -85,6 +85,8 @@ def _build_kubernetes(pair: Pair, folder: Path) -> None:
 
 def _move_to(version: str, module: Path) -> None:
     """Have the module require another Kubernetes, whose many staging modules have versions of their own."""
+    # `tidy -e` passes over a version that does not exist.
+    go("mod", "download", f"{KUBERNETES_MODULE}@{version}", cwd=module)
     file = module / "go.mod"
     old = pinned().kubernetes
     text = file.read_text().replace(f"{KUBERNETES_MODULE} {old}", f"{KUBERNETES_MODULE} {version}")

@@ -84,21 +84,16 @@ def _build_kubernetes(pair: Pair, folder: Path) -> None:
 
 
 def _move_to(version: str, module: Path) -> None:
-    """Have the module require another Kubernetes, whose many staging modules have versions of their own."""
-    # `tidy -e` passes over a version that does not exist.
-    go("mod", "download", f"{KUBERNETES_MODULE}@{version}", cwd=module)
+    """Have the module require another Kubernetes, which replaces modules that it lists itself, of its own version."""
+    told = json.loads(go("mod", "download", "-json", f"{KUBERNETES_MODULE}@{version}", cwd=module))
+    staged = re.findall(r"(\S+) => \./staging/", Path(told["GoMod"]).read_text())
     file = module / "go.mod"
-    old = pinned().kubernetes
-    text = file.read_text().replace(f"{KUBERNETES_MODULE} {old}", f"{KUBERNETES_MODULE} {version}")
-    required, found, replaced = text.partition("replace (")
-    assert found
-    file.write_text(required + found + replaced.replace(f" {_staging(old)}\n", f" {_staging(version)}\n"))
-    go("mod", "tidy", "-e", cwd=module)
-
-
-def _staging(version: str) -> str:
-    """`v0.36.3` goes with `v1.36.3`."""
-    return version.replace("v1.", "v0.", 1)
+    # What it requires indirectly is found anew: versions do not have all their modules in common.
+    directly, end, _ = file.read_text().replace(pinned().kubernetes, version).partition("\n)\n")
+    # `v0.36.3` of a module goes with `v1.36.3` of the whole.
+    replaced = "".join(f"replace {name} => {name} {version.replace('v1.', 'v0.', 1)}\n" for name in staged)
+    file.write_text(directly + end + replaced)
+    go("mod", "tidy", cwd=module)
 
 
 def _build_keda(version: str, folder: Path) -> None:

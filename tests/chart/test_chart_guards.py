@@ -179,6 +179,25 @@ POOLS = {
         pool(mode="raw", workerConcurrency=4, cooldownPeriod=14),
         "what starts in between is in neither, and its pod would go. Set at least three pollingInterval (15).",
     ),
+    "work-between-two-numbers-of-two-snapshots": (
+        pool(cooldownPeriod=0, initialCooldownPeriod=1),
+        "pools.p.cooldownPeriod is 0: KEDA asks for the two numbers one after the other",
+    ),
+    "no-window": (
+        pool(scaleIn={"stabilizationWindowSeconds": 0}),
+        "pools.p.scaleIn.stabilizationWindowSeconds is 0: a pod would go at every dip, and it may be a busy one",
+    ),
+    "no-window-by-override": (
+        pool(behavior={"scaleDown": {"stabilizationWindowSeconds": 0}}),
+        "pools.p.behavior.scaleDown.stabilizationWindowSeconds is 0",
+    ),
+    "w-among-the-defaults-of-no-raw-pool": (
+        good(
+            pools={"a": POOL, "b": {**POOL, "target": {"name": "other"}}},
+            poolDefaults={"workerConcurrency": 4},
+        ),
+        "poolDefaults.workerConcurrency is for mode: raw",
+    ),
     "utilization-of-no-resource": (
         pool(extraTriggers=[{"type": "cron", "metricType": "Utilization", "metadata": {}}]),
         "metricType Utilization is for cpu and memory",
@@ -216,7 +235,12 @@ def test_a_mistake_is_refused_with_what_would_happen_and_a_mend(values: dict[str
         good(),
         scaling(),
         pool(mode="raw", workerConcurrency=4, cooldownPeriod=15),
-        pool(cooldownPeriod=0, initialCooldownPeriod=1),
+        pool(cooldownPeriod=15, initialCooldownPeriod=1),
+        pool(minReplicaCount=1, cooldownPeriod=0),
+        pool(scaleIn={"mode": "whenIdle", "stabilizationWindowSeconds": 0}),
+        pool(scaleIn={"mode": "frozen", "stabilizationWindowSeconds": 0}),
+        pool(scaleIn={"stabilizationWindowSeconds": 0}, behavior={"scaleDown": {"stabilizationWindowSeconds": 60}}),
+        good(pools={"p": {**POOL, "mode": "replicas"}}, poolDefaults={"mode": "raw", "workerConcurrency": 4}),
         good(database={"url": "postgresql://u:9@[fd00::1]/d"}),
         good(database={"url": "postgresql://h:1/d"}, networkPolicy={"enabled": False}),
         pool(extraTriggers=[{"type": "cpu", "metricType": "Utilization", "metadata": {"value": "80"}}]),
@@ -247,7 +271,14 @@ def test_an_object_that_the_cluster_does_not_have_is_refused(values: dict[str, A
     assert words in told
 
 
-@pytest.mark.parametrize("values", [pool(scaleUpTolerance="always"), pool(behavior={"scaleUp": {"tolerance": "0.05"}})])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pool(scaleUpTolerance="always"),
+        pool(behavior={"scaleUp": {"tolerance": "0.05"}}),
+        pool(behavior={"scaleDown": {"tolerance": 0}}),
+    ],
+)
 def test_a_tolerance_that_the_cluster_would_drop_is_refused(values: dict[str, Any]) -> None:
     (told,) = refusal(values, kubernetes="1.32.0")
     assert "an HPA has no tolerance of its own before Kubernetes 1.33" in told

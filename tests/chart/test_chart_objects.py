@@ -105,14 +105,46 @@ def test_every_object_is_one_that_its_api_takes(path: Path) -> None:
     assert len(names) == len(set(names))
     for manifest in manifests:
         assert len(manifest["metadata"]["name"]) <= 63
-        group = manifest["apiVersion"].rpartition("/")[0]
-        if group == "keda.sh":
-            keda(manifest["kind"]).validate(manifest)
-        elif group == "monitoring.coreos.com":
-            prometheus_operator(manifest["kind"]).validate(manifest)
-        else:
-            for version in ("1.27", KUBERNETES.rpartition(".")[0]):
-                kubernetes_validate.validate(manifest, version, strict=True)
+        validate(manifest)
+
+
+def validate(manifest: Manifest) -> None:
+    group = manifest["apiVersion"].rpartition("/")[0]
+    if group == "keda.sh":
+        keda(manifest["kind"]).validate(manifest)
+    elif group == "monitoring.coreos.com":
+        prometheus_operator(manifest["kind"]).validate(manifest)
+    else:
+        for version in ("1.27", KUBERNETES.rpartition(".")[0]):
+            kubernetes_validate.validate(manifest, version, strict=True)
+
+
+@pytest.mark.parametrize("text", ["123", "1e3", "0x1f"])
+def test_names_that_yaml_reads_as_numbers_stay_names(text: str) -> None:
+    monitor = {"enabled": True, "labels": {"release": text}}
+    written = pool(f"{{name: '{text}', target: {{name: '{text}'}}, tokenSecret: {{name: '{text}'}}}}") | {
+        "fullnameOverride": "depth",
+        "nameOverride": text,
+        "serviceAccount": {"name": text},
+        "exporter": {"priorityClassName": text},
+        "database": {"existingSecret": {"name": text, "key": text}},
+        "auth": {"tokens": [text], "clientSecret": {"key": text}},
+        "metrics": {"serviceMonitor": monitor},
+    }
+    for kind in ("helm", "argocd", "job"):
+        checked = written | {"contractCheck": {"as": kind}}
+        for manifest in render(checked, "--namespace", text, release=text):
+            assert manifest["metadata"]["namespace"] == text
+            assert manifest["metadata"]["labels"]["app.kubernetes.io/instance"] == text
+            if manifest["apiVersion"] != "keda.sh/v1alpha1":  # KEDA's schema leaves metadata open
+                validate(manifest)
+            if manifest["kind"] == "Secret":
+                assert all(isinstance(key, str) for key in manifest["stringData"])
+
+
+def test_keys_that_yaml_reads_as_true_stay_keys() -> None:
+    written = pool() | {"auth": {"tokens": ["t"], "clientSecret": {"key": "on"}}}
+    assert one(render(written), "Secret", "r-queue-depth-token")["stringData"] == {"on": "t"}
 
 
 def test_a_misspelt_field_of_keda_would_be_noticed() -> None:
@@ -315,8 +347,20 @@ def test_notes_say_what_holds_for_this_release_and_nothing_else(tmp_path: Path) 
     assert 'media/video: 0 to 50 pods on pool "video", paused' in text
     text = notes(CHART / "ci/scaling-only-values.yaml", tmp_path / "elsewhere", "1.34.0")
     assert "Set the same hpa_tolerance for them in the exporter's release." in text
+    assert "one sync" not in text
+    text = notes(CHART / "ci/trial-values.yaml", tmp_path / "trial", "1.34.0")
+    assert "no longer than one sync of the HPA (15 s)" in text
+    assert "and it may be a busy one: emails" in text
     text = notes(CHART / "ci/exporter-only-values.yaml", tmp_path / "alone", "1.34.0")
     assert "port 5432 of the database and lets in KEDA from the namespace keda, Prometheus from monitoring." in text
+
+
+def test_notes_tell_of_every_pool_that_is_held(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    held = {"annotations": {"autoscaling.keda.sh/paused-scale-out": "true"}, "scaleIn": {"mode": "frozen"}}
+    file.write_text(json.dumps(pool(json.dumps(held))))
+    text = notes(file, tmp_path, KUBERNETES)
+    assert 'ns/worker: 0 to 10 pods on pool "emails", none taken away, none added\n' in text
 
 
 def test_pods_are_gone_to_at_once_and_left_after_the_window() -> None:
@@ -365,10 +409,11 @@ def test_labels_that_argo_cd_tracks_by_stay_off_the_hpa() -> None:
 
 def test_defaults_hold_for_every_pool_that_does_not_say_otherwise_and_zero_and_false_are_said() -> None:
     written = pool("{minReplicaCount: 0, paused: false}")
-    written["poolDefaults"] = {"minReplicaCount": 2, "paused": True, "cooldownPeriod": 7, "scaleIn": {"mode": "frozen"}}
+    defaults = {"minReplicaCount": 2, "paused": True, "cooldownPeriod": 17, "scaleIn": {"mode": "frozen"}}
+    written["poolDefaults"] = defaults
     found = one(render(written), "ScaledObject")
     assert found["spec"]["minReplicaCount"] == 0
-    assert found["spec"]["cooldownPeriod"] == 7
+    assert found["spec"]["cooldownPeriod"] == 17
     assert found["metadata"]["annotations"].keys() >= {"autoscaling.keda.sh/paused-scale-in"}
     assert "autoscaling.keda.sh/paused" not in found["metadata"]["annotations"]
 

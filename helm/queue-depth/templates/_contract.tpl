@@ -46,7 +46,7 @@ containers:
 volumes:
   - name: manifests
     configMap:
-      name: {{ .manifests }}
+      name: {{ .manifests | quote }}
 {{- with .root.Values.exporter.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
@@ -62,8 +62,8 @@ tolerations:
 apiVersion: v1
 kind: ConfigMap
 metadata:
-  name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  name: {{ .name | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels:
     {{- include "queue-depth.labels" (dict "root" .root "component" "contract-check") | nindent 4 }}
   {{- with .annotations }}

@@ -3,7 +3,7 @@ What the schema cannot say: every mistake at once, each with its place, what wou
 The other templates render something whatever is wrong, so that a mistake is told in these words and not in Go's.
 */}}
 {{- define "queue-depth.guard" -}}
-{{- $problems := concat (include "queue-depth.problems.release" . | fromJsonArray) (include "queue-depth.problems.pools" . | fromJsonArray) -}}
+{{- $problems := concat (include "queue-depth.problems.release" . | fromJsonArray) (include "queue-depth.problems.pools" . | fromJsonArray) | uniq -}}
 {{- if $problems -}}
 {{- fail (printf "\n\nqueue-depth cannot be rendered:\n  * %s\n" (join "\n  * " $problems)) -}}
 {{- end -}}
@@ -184,16 +184,18 @@ The other templates render something whatever is wrong, so that a mistake is tol
 {{- $say = append $say (printf "%s.initialCooldownPeriod is 0: a Deployment that runs already could go to zero with KEDA's first poll. Leave it out; it is then cooldownPeriod." $at) -}}
 {{- end -}}
 
-{{- if eq .mode "raw" -}}
 {{- if and .canBeIdle (lt (int .cooldownPeriod) (mul 3 .pollingInterval | int)) -}}
-{{- $say = append $say (printf "%s.cooldownPeriod is %d and mode is raw: KEDA asks for the two numbers one after the other, so what starts in between is in neither, and its pod would go. Set at least three pollingInterval (%d)." $at (int .cooldownPeriod) (mul 3 .pollingInterval | int)) -}}
+{{- $say = append $say (printf "%s.cooldownPeriod is %d: KEDA asks for the two numbers one after the other, perhaps two of the exporter's pods, so what starts in between is in neither, and its pod would go. Set at least three pollingInterval (%d)." $at (int .cooldownPeriod) (mul 3 .pollingInterval | int)) -}}
 {{- end -}}
+{{- if eq .mode "raw" -}}
 {{- if not .workerConcurrency -}}
 {{- $say = append $say (printf "%s.mode is raw and workerConcurrency is not set: KEDA would start a pod for every workflow. Set it to what one process runs at once, or use mode: replicas." $at) -}}
 {{- end -}}
 {{- else -}}
-{{- if .workerConcurrency -}}
-{{- $say = append $say (printf "%s.workerConcurrency is for mode: raw: DBOS and the exporter know it already, and two places would drift apart. Take it out; where DBOS does not know it, set config.queues.<queue>.worker_concurrency." $at) -}}
+{{- $own := hasKey (get $root.Values.pools .key) "workerConcurrency" -}}
+{{- /* Among the defaults it is for the pools that are raw, while others are not any more. */ -}}
+{{- if and .workerConcurrency (or $own (ne $root.Values.poolDefaults.mode "raw")) -}}
+{{- $say = append $say (printf "%s.workerConcurrency is for mode: raw: DBOS and the exporter know it already, and two places would drift apart. Take it out; where DBOS does not know it, set config.queues.<queue>.worker_concurrency." (ternary $at "poolDefaults" $own)) -}}
 {{- end -}}
 {{- if .queue -}}
 {{- $say = append $say (printf "%s.queue is for mode: raw: a floor of one queue is too low for pods that serve others too. Take it out." $at) -}}
@@ -207,8 +209,10 @@ The other templates render something whatever is wrong, so that a mistake is tol
 {{- $say = append $say (printf "%s.scaleUpTolerance is always and the cluster is %s: an HPA has no tolerance of its own before Kubernetes 1.33, and the field would be dropped in silence. Use auto." $at $root.Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- $up := default dict .behavior.scaleUp -}}
-{{- if and (hasKey $up "tolerance") (not (semverCompare ">=1.33.0-0" $root.Capabilities.KubeVersion.Version)) -}}
-{{- $say = append $say (printf "%s.behavior.scaleUp.tolerance is set and the cluster is %s: an HPA has no tolerance of its own before Kubernetes 1.33, and the field would be dropped in silence. Take it out; scaleUpTolerance: auto does what this cluster can." $at $root.Capabilities.KubeVersion.Version) -}}
+{{- range $way, $rules := .behavior -}}
+{{- if and (hasKey $rules "tolerance") (not (semverCompare ">=1.33.0-0" $root.Capabilities.KubeVersion.Version)) -}}
+{{- $say = append $say (printf "%s.behavior.%s.tolerance is set and the cluster is %s: an HPA has no tolerance of its own before Kubernetes 1.33, and the field would be dropped in silence. Take it out%s." $at $way $root.Capabilities.KubeVersion.Version (ternary "; scaleUpTolerance: auto does what this cluster can" "" (eq $way "scaleUp"))) -}}
+{{- end -}}
 {{- end -}}
 {{- if eq (default "" $up.selectPolicy) "Disabled" -}}
 {{- $say = append $say (printf "%s.behavior.scaleUp.selectPolicy is Disabled: work would wait for ever beside one pod. Take it out; to hold a pool for a while, set paused: true." $at) -}}
@@ -223,6 +227,9 @@ The other templates render something whatever is wrong, so that a mistake is tol
 {{- end -}}
 {{- else if and (eq .scaleIn.mode "floor") (eq (default "" $down.selectPolicy) "Disabled") -}}
 {{- $say = append $say (printf "%s.behavior.scaleDown.selectPolicy is Disabled and scaleIn.mode is floor: pods would never go down to the floor. Set scaleIn.mode: whenIdle." $at) -}}
+{{- end -}}
+{{- if and (eq .scaleIn.mode "floor") (eq (include "queue-depth.window" . | int) 0) -}}
+{{- $say = append $say (printf "%s.%s.stabilizationWindowSeconds is 0: a pod would go at every dip, and it may be a busy one, as Kubernetes chooses which. Set at least two of the HPA's syncs (30)." $at (ternary "behavior.scaleDown" "scaleIn" (hasKey $down "stabilizationWindowSeconds"))) -}}
 {{- end -}}
 {{- if and (hasKey . "pausedReplicaCount") (not .paused) -}}
 {{- $say = append $say (printf "%s.pausedReplicaCount is set and paused is false: KEDA would pause all the same. Set paused: true, or take it out." $at) -}}

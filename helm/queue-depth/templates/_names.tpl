@@ -15,8 +15,8 @@
 
 {{/* What selects one component's pods. Takes a dict of `root` and `component`. */}}
 {{- define "queue-depth.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "queue-depth.name" .root }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ include "queue-depth.name" .root | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 

@@ -107,6 +107,12 @@ The difference that the HPA ignores when it scales up, as a fraction: what was w
 {{- end -}}
 {{- end -}}
 
+{{/* Seconds of the HPA's scale-down window. Takes a pool (with the defaults). */}}
+{{- define "queue-depth.window" -}}
+{{- $down := default dict .behavior.scaleDown -}}
+{{- default 0 (ternary $down.stabilizationWindowSeconds .scaleIn.stabilizationWindowSeconds (hasKey $down "stabilizationWindowSeconds")) -}}
+{{- end -}}
+
 {{/*
 The HPA's behavior. wanted_replicas is a count of pods, so it is gone to at once: the HPA's own rules would double the
 pods every 15 seconds instead. Takes a dict of `root`, `pool`.

@@ -57,7 +57,7 @@ spec:
     {{- $fields := ternary (dict "backlog" "queue_length" "in-flight" "in_flight") (dict "backlog" "wanted_replicas" "in-flight" "floor_replicas") $raw }}
     {{- range $name, $field := $fields }}
     - type: metrics-api
-      name: {{ $name }}
+      name: {{ $name | quote }}
       metricType: AverageValue
       metadata:
         url: {{ $pool.url | quote }}
